@@ -1,0 +1,11 @@
+"""Numbers and figures: server time, client time, memory, sweeps over sizes, bulk load.
+
+Every function takes a plain redis-py client. pandas, matplotlib and numpy are imported
+where they are used, so importing this package is cheap.
+"""
+
+from __future__ import annotations
+
+from labkit.measure.server_time import CommandTime, ServerTime, server_time
+
+__all__ = ["CommandTime", "ServerTime", "server_time"]
