@@ -7,5 +7,6 @@ where they are used, so importing this package is cheap.
 from __future__ import annotations
 
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
+from labkit.measure.sweep import exponent, growth, sweep
 
-__all__ = ["CommandTime", "ServerTime", "server_time"]
+__all__ = ["CommandTime", "ServerTime", "exponent", "growth", "server_time", "sweep"]
