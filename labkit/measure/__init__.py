@@ -6,6 +6,7 @@ where they are used, so importing this package is cheap.
 
 from __future__ import annotations
 
+from labkit.measure.plots import memory_by_members, new_figure, time_by_size
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
 from labkit.measure.sweep import exponent, growth, sweep
 
