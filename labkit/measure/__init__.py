@@ -6,8 +6,20 @@ where they are used, so importing this package is cheap.
 
 from __future__ import annotations
 
+from labkit.measure.load import load
 from labkit.measure.plots import memory_by_members, new_figure, time_by_size
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
 from labkit.measure.sweep import exponent, growth, sweep
 
-__all__ = ["CommandTime", "ServerTime", "exponent", "growth", "server_time", "sweep"]
+__all__ = [
+    "CommandTime",
+    "ServerTime",
+    "exponent",
+    "growth",
+    "load",
+    "memory_by_members",
+    "new_figure",
+    "server_time",
+    "sweep",
+    "time_by_size",
+]
