@@ -53,7 +53,7 @@ def _pair(seen: object) -> tuple[float, float] | None:
 
 def _clue(seen: object, right: int) -> str:
     if seen is None:
-        return " Rank 0 and score 0 are answers like any other; only None says absent."
+        return " Only an absent member gives None; rank 0 and score 0 are answers like any other."
     pair = _pair(seen)
     if pair is None:
         return " Two values are asked for: the place, then the score."

@@ -101,11 +101,11 @@ def _walk(
             raise NotYetError(f"{given}: {_difference(seen, right, last)}")
         if cursor is None:
             break
-        if len(rows) < size or len(seen) == len(right):
-            raise NotYetError(
-                f"{given}: after {len(seen)} of {len(right)} books a page of {len(rows)} came with "
-                f"the cursor {shown(cursor)}; right is a full page, and None when nothing follows."
-            )
+        came = f"{given}: a page of {len(rows)} came with the cursor {shown(cursor)}"
+        if len(seen) == len(right):
+            raise NotYetError(f"{came}; right is None, as nothing follows.")
+        if len(rows) < size:
+            raise NotYetError(f"{came}; right is a full page, as {right[len(seen)][0]} follows.")
     if seen != right:
         names = ", ".join(member for member, _ in right[len(seen) :])
         raise NotYetError(f"{given}: the walk ended with {cut(names)} skipped.")

@@ -71,11 +71,14 @@ def _check_race(attempt: Attempt) -> None:
             f"right is {right}. Let one command read, compare and write."
         )
     if found and bool(seen) != (found[0] == 500):
-        raise NotYetError(f"{given} between two of your commands: the answer {seen} is hers.")
+        raise NotYetError(
+            f"{given} between two of your commands gave {shown(seen)}; right is {not seen}: "
+            "say what your own command changed."
+        )
 
 
 def _points(score: float | None) -> str:
-    return "missing" if score is None else f"{score:g}"
+    return "no score" if score is None else f"{score:g}"
 
 
 TASKS = (

@@ -346,6 +346,16 @@ def page_empty_for_ever(r: Client, key: str, size: int, cursor: Any = None) -> A
     return rows, following or (-float("inf"), b"")
 
 
+def page_half_full(r: Client, key: str, size: int, cursor: Any = None) -> Any:
+    """Reads a page of the tie and filters it afterwards."""
+    top, name = cursor or ("+inf", None)
+    rows = r.zrange(
+        key, top, "-inf", desc=True, byscore=True, offset=0, num=size + 1, withscores=True
+    )
+    page = [(m, s) for m, s in rows if name is None or s < top or m < name]
+    return page[:size], page[:size][-1][::-1] if len(rows) > size and page else None
+
+
 def page_loops_inside(r: Client, key: str, size: int, cursor: Any = None) -> Any:
     rows: list[Any] = []
     while len(rows) < size:
@@ -395,7 +405,7 @@ RIGHT: list[tuple[str, Function]] = [
 WRONG: list[tuple[str, Function, str]] = [
     ("place", place_from_rank_0, "gave (0, 12.0); right is (1, 12.0). Ranks start at 0"),
     ("place", place_ascending, "gave (5, 12.0); right is (1, 12.0). That counts from the lowest"),
-    ("place", place_rank_0_is_false, "gave None; right is (1, 12.0). Rank 0 and score 0"),
+    ("place", place_rank_0_is_false, "gave None; right is (1, 12.0). Only an absent member"),
     ("place", place_score_0_is_false, "odes on the board"),
     ("place", place_absent_raises, "not on the board: your function raised TypeError"),
     ("place", place_adds_absent, "the board was changed"),
@@ -405,7 +415,7 @@ WRONG: list[tuple[str, Function, str]] = [
     ("place", forgot_return, "gave None"),
     ("place", too_few_arguments, "your function raised TypeError"),
     ("keep_best", best_gt_alone, "101 for ann, whose best is 100 gave False; right is True"),
-    ("keep_best", best_xx, "held missing for ann; right is 100"),
+    ("keep_best", best_xx, "held no score for ann; right is 100"),
     ("keep_best", best_nx, "held 100 for ann; right is 101"),
     ("keep_best", best_overwrites, "50 for ann, whose best is 101: the board then held 50"),
     ("keep_best", best_lowest, "held 100 for ann; right is 101"),
@@ -414,19 +424,20 @@ WRONG: list[tuple[str, Function, str]] = [
     ("keep_best", best_read_then_pipeline, "another client stores 900"),
     ("keep_best", best_0_is_false, "another client stores 900"),
     ("keep_best", best_zero_is_missing, "0 for bob, whose best is 0 gave True; right is False"),
-    ("keep_best", best_compares_around, "the answer True is hers"),
+    ("keep_best", best_compares_around, "gave True; right is False: say what your own"),
     ("keep_best", best_new_score, "gave 100.0; right is True"),
     ("next_page", page_offset, "a new book enters at the top: book-4 came"),
     ("next_page", page_score_exclusive, "book-4, book-3, book-2, book-1 skipped"),
     ("next_page", page_score_inclusive, "five books tied at 7, pages of 1: book-5 came twice"),
     ("next_page", page_by_rank_of_member, "its last book is removed: book-5 came"),
     ("next_page", page_ends_when_gone, "its last book is removed: the walk ended with book-3"),
-    ("next_page", page_empty_at_the_end, "None when nothing follows"),
+    ("next_page", page_empty_at_the_end, "right is None, as nothing follows"),
     ("next_page", page_short_score, "scores 0.1 + 0.2"),
     ("next_page", page_split_at_colon, "signs, accents and capitals"),
     ("next_page", page_case_order, "signs, accents and capitals"),
     ("next_page", page_never_ends, "book-5 came twice"),
-    ("next_page", page_empty_for_ever, "None when nothing follows"),
+    ("next_page", page_empty_for_ever, "right is None, as nothing follows"),
+    ("next_page", page_half_full, "skipped"),
     ("next_page", page_loops_inside, "sent more than 1000 commands"),
     ("next_page", page_ascending, "book-1 came with"),
     ("next_page", page_without_scores, "a row is (member, score)"),
