@@ -1,0 +1,131 @@
+"""The generated data sets of ``data/``, and the check that they regenerate byte for byte.
+
+Only integers and ``Random.random`` are used, whose sequence for a seed Python guarantees across
+versions; so the files are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterable
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+
+from labkit.errors import LabError
+from labkit.lessons import DATA
+
+SEED = 978
+BOOKS = 200
+SALES = 20_000
+HOUR = 3_600_000  # ms
+_COPIES = (1, 1, 1, 1, 1, 1, 1, 1, 2, 3)  # copies of a sale; one in ten is 2, one in ten 3
+
+
+def dataset(name: str) -> Path:
+    """The path of a data set, such as ``sales.csv``.
+
+    Raises:
+        LabError: there is no such file; the near names are given.
+    """
+    path = DATA / name
+    if not path.is_file():
+        names = sorted(item.name for item in DATA.glob("*.csv"))
+        near = difflib.get_close_matches(name, names, cutoff=0.4) or names
+        raise LabError(f"There is no data set {name!r}.", f"There is {', '.join(near)}.")
+    return path
+
+
+def regenerate(folder: Path = DATA) -> list[Path]:
+    """Write every generated data set to ``folder`` and return the files."""
+    random = Random(SEED)
+    books = _isbns(random)
+    board: Counter[str] = Counter()
+    for _, isbn, copies in _sales(random, books):
+        board[isbn] += copies
+    return [
+        _write(folder / "board.csv", "isbn,copies", ((b, board[b]) for b in sorted(books))),
+        _write(folder / "sales.csv", "ms,isbn,copies", _sales(random, books)),
+    ]
+
+
+def facts(folder: Path = DATA) -> list[str]:
+    """What is true of the data sets of ``folder``: the lines that ``data/README.md`` states."""
+    board = {isbn: int(copies) for isbn, copies in _read(folder / "board.csv")}
+    sales = [(int(ms), isbn, int(copies)) for ms, isbn, copies in _read(folder / "sales.csv")]
+    end = Counter(board)
+    for _, isbn, copies in sales:
+        end[isbn] += copies
+    tied = [n for n in Counter(board.values()).values() if n > 1]
+    sizes = Counter(copies for *_, copies in sales)
+    return [
+        f"{len(board)} books, {sum(board.values()):,} copies at the start",
+        f"{sum(tied)} books share their number of copies with another, in {len(tied)} ties; "
+        f"the largest tie has {max(tied)} books",
+        f"the most sold book starts with {max(board.values()):,} copies, "
+        f"the least sold with {min(board.values()):,}",
+        f"{len(sales):,} sales of {len({isbn for _, isbn, _ in sales})} books, "
+        f"from {sales[0][0]:,} ms to {sales[-1][0]:,} ms",
+        f"{sizes.total():,} sales = " + " + ".join(f"{sizes[n]:,} of {n}" for n in sorted(sizes)),
+        f"{sum(copies for *_, copies in sales):,} copies sold in the hour, "
+        f"{end.total():,} on the board at its end",
+    ]
+
+
+def check(folder: Path = DATA) -> list[str]:
+    """Differences between ``folder`` and a fresh generation, and facts its README has wrong."""
+    problems = []
+    with tempfile.TemporaryDirectory() as fresh:
+        for made in regenerate(Path(fresh)):
+            kept = folder / made.name
+            if not kept.is_file():
+                problems.append(f"{made.name} is missing.")
+            elif kept.read_bytes() != made.read_bytes():
+                old, new = kept.read_bytes().split(b"\n"), made.read_bytes().split(b"\n")
+                pairs = enumerate(zip(old, new, strict=False), 1)
+                line = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)) + 1)
+                problems.append(f"{made.name} differs from its generator from line {line} on.")
+        readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+        problems += [f"README.md does not say: {f}." for f in facts(Path(fresh)) if f not in readme]
+    return problems
+
+
+def check_digit(digits: str) -> int:
+    """The 13th digit of an ISBN whose first twelve are given (ISO 2108: weights 1, 3, 1, 3 ..)."""
+    return -sum(int(d) * (1, 3)[n % 2] for n, d in enumerate(digits)) % 10
+
+
+def _isbns(random: Random) -> list[str]:
+    """Invented ISBNs of the English group, 978-0, in order of popularity."""
+    isbns: dict[str, None] = {}
+    while len(isbns) < BOOKS:
+        digits = "9780" + "".join(str(_below(random, 10)) for _ in range(8))
+        isbns[f"{digits}{check_digit(digits)}"] = None
+    return list(isbns)
+
+
+def _sales(random: Random, books: list[str]) -> list[tuple[int, str, int]]:
+    """An hour of sales: ms, isbn, copies; the n-th book is asked for in proportion to 1 / n."""
+    shares = list(accumulate(1_000_000 // n for n in range(1, len(books) + 1)))
+    times = sorted(_below(random, HOUR) for _ in range(SALES))
+    return [
+        (ms, books[bisect(shares, _below(random, shares[-1]))], _COPIES[_below(random, 10)])
+        for ms in times
+    ]
+
+
+def _below(random: Random, n: int) -> int:
+    return int(random.random() * n)
+
+
+def _write(path: Path, header: str, rows: Iterable[tuple[object, ...]]) -> Path:
+    lines = [header, *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="ascii", newline="\n")
+    return path
+
+
+def _read(path: Path) -> list[list[str]]:
+    return [line.split(",") for line in path.read_text(encoding="ascii").splitlines()[1:]]

@@ -1,0 +1,98 @@
+"""The data sets regenerate byte for byte, and their README tells the truth."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from labkit.errors import LabError
+from labkit.lessons import DATA, data
+from labkit.lessons.claims import claims
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DATA, tmp_path / "data"))
+
+
+def test_the_data_is_what_its_generator_writes() -> None:
+    assert data.check() == []
+
+
+def test_every_seed_writes_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "SEED", data.SEED + 1)
+    for path in data.regenerate(tmp_path):
+        assert path.read_bytes() != (DATA / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "problem"),
+    [
+        ("sales.csv", "\n195,", "\n196,", "sales.csv differs from its generator from line 3 on."),
+        ("board.csv", "isbn,copies\n", "isbn,copies\r\n", "board.csv differs .* line 1 on."),
+        ("README.md", "in 43 ties", "in 44 ties", "README.md does not say: 135 books share"),
+        ("README.md", "20,000 sales of", "20,001 sales of", "README.md does not say: 20,000 sales"),
+    ],
+)
+def test_a_change_is_found(copied: Path, name: str, old: str, new: str, problem: str) -> None:
+    text = (copied / name).read_bytes().decode()
+    assert old in text
+    (copied / name).write_bytes(text.replace(old, new, 1).encode())
+    [found] = data.check(copied)
+    assert re.match(problem, found)
+
+
+def test_a_cut_and_a_missing_file_are_found(copied: Path) -> None:
+    sales = (copied / "sales.csv").read_bytes()
+    (copied / "sales.csv").write_bytes(sales.rsplit(b"\n", 2)[0] + b"\n")
+    (copied / "board.csv").unlink()
+    found = data.check(copied)
+    assert found == [
+        "board.csv is missing.",
+        f"sales.csv differs from its generator from line {data.SALES + 1} on.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("digits", "digit"), [("978030640615", 7), ("978013468599", 1), ("978045152493", 5)]
+)
+def test_check_digit_of_known_books(digits: str, digit: int) -> None:
+    assert data.check_digit(digits) == digit
+
+
+def test_sales_are_in_order_and_of_books_on_the_board() -> None:
+    board = dict(data._read(DATA / "board.csv"))
+    sales = data._read(DATA / "sales.csv")
+    times = [int(ms) for ms, *_ in sales]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] < data.HOUR
+    assert {isbn for _, isbn, _ in sales} == set(board)
+    assert list(board) == sorted(board)
+    for isbn in board:
+        weighted = sum(int(digit) * (1, 3)[n % 2] for n, digit in enumerate(isbn))
+        assert len(isbn) == 13
+        assert weighted % 10 == 0
+
+
+def test_popularity_falls_like_zipf() -> None:
+    sold = Counter(isbn for _, isbn, _ in data._read(DATA / "sales.csv"))
+    first, tenth, hundredth = (sold.most_common()[n - 1][1] for n in (1, 10, 100))
+    assert 8 < first / tenth < 12.5
+    assert 80 < first / hundredth < 125
+
+
+def test_the_ledger_is_as_the_readme_says() -> None:
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    kinds = {item.kind for item in claims().values()}
+    assert f"{len(claims())} claims." in readme
+    assert all(kind in readme for kind in kinds)
+
+
+def test_a_data_set_by_name() -> None:
+    assert data.dataset("sales.csv").read_text().startswith("ms,isbn,copies\n")
+    with pytest.raises(LabError, match=r"There is sales\.csv"):
+        data.dataset("sale.csv")
