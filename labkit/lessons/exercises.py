@@ -11,6 +11,7 @@ import difflib
 import inspect
 import pkgutil
 import textwrap
+from contextlib import closing
 from functools import cache
 from importlib import import_module
 
@@ -19,6 +20,7 @@ import redis
 from labkit.errors import LabError
 from labkit.lessons import tasks
 from labkit.lessons.tasks import Attempt, NotAttemptedError, NotYetError, Task
+from labkit.servers import lab
 
 
 class Exercise:
@@ -55,22 +57,15 @@ class Exercise:
             return "Not attempted."
         if not callable(attempt):
             return f"Not yet: check takes the function itself: check({self.name})."
-        if client is None:
-            from labkit.servers import lab
-
-            client = lab.current().redis
-        tried = Attempt(attempt, client)
         try:
-            self._task.check(tried)
+            with closing(Attempt(attempt, client or lab.current().redis)) as tried:
+                self._task.check(tried)
         except NotAttemptedError:
             return "Not attempted."
         except NotYetError as reason:
             return f"Not yet: {reason}"
         except redis.ConnectionError as error:
             raise LabError("The server is gone.", "Run the cell with `connect` again.") from error
-        finally:
-            if tried.keys:
-                client.unlink(*tried.keys)
         return "Right."
 
     def hint(self, n: int = 1) -> None:

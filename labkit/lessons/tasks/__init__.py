@@ -27,20 +27,24 @@ class Attempt:
 
     Attributes:
         server: the client for the checker itself.
-        keys: every key that was handed out, all under ``exercise:``.
     """
 
     def __init__(self, function: Callable[..., object], server: redis.Redis) -> None:
         self.server = server
-        self.keys: list[str] = []
+        self._keys: list[str] = []
         self._function = function
         self._space = f"exercise:{secrets.token_hex(4)}"
         self._calls = 0
 
     def key(self) -> str:
-        """A key that nobody else uses."""
-        self.keys.append(f"{self._space}:{len(self.keys)}")
-        return self.keys[-1]
+        """A key under ``exercise:`` that nobody else uses; :meth:`close` unlinks it."""
+        self._keys.append(f"{self._space}:{len(self._keys)}")
+        return self._keys[-1]
+
+    def close(self) -> None:
+        """Unlink the keys that were handed out, and no other."""
+        if self._keys:
+            self.server.unlink(*self._keys)
 
     def __call__(
         self, *args: object, given: str, meanwhile: Callable[[], object] | None = None

@@ -11,6 +11,8 @@ import pytest
 
 from labkit.errors import LabError
 from labkit.lessons.exercises import exercise, exercises
+from labkit.servers import embedded, lab
+from labkit.servers.space import open_client
 
 NAMES = ["place", "keep_best", "next_page"]
 Client = Any  # an answer is written without types
@@ -495,6 +497,30 @@ def test_the_result_instead_of_the_function(redis_client: Client) -> None:
 def test_check_prints_one_line(redis_client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     exercise("place").check(place_two_calls, redis_client)
     assert capsys.readouterr().out == "Right.\n"
+
+
+def test_the_lab_that_is_open_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "_current", None)
+    with pytest.raises(LabError, match="No lab is open"):
+        exercise("place").judge(place_two_calls)
+    opened = lab.connect("redis")
+    try:
+        assert exercise("place").judge(place_two_calls) == "Right."
+        assert opened.redis.keys("exercise:*") == []
+    finally:
+        opened.close()
+
+
+def test_a_server_that_is_gone_is_no_wrong_answer() -> None:
+    server = embedded.start("valkey")
+    client = open_client(f"unix://{server.socket}")
+
+    def stops_the_server(*_: object) -> None:
+        server.stop()
+
+    for _ in range(2):  # gone during the check, and gone before it
+        with pytest.raises(LabError, match="The server is gone"):
+            exercise("place").judge(stops_the_server, client)
 
 
 def test_hints_grow_and_end(capsys: pytest.CaptureFixture[str]) -> None:
