@@ -6,17 +6,24 @@ where they are used, so importing this package is cheap.
 
 from __future__ import annotations
 
+from labkit.measure.client_time import Latencies, client_time
 from labkit.measure.load import load
+from labkit.measure.memory import Memory, bytes_per_member, memory
 from labkit.measure.plots import memory_by_members, new_figure, time_by_size
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
 from labkit.measure.sweep import exponent, growth, sweep
 
 __all__ = [
     "CommandTime",
+    "Latencies",
+    "Memory",
     "ServerTime",
+    "bytes_per_member",
+    "client_time",
     "exponent",
     "growth",
     "load",
+    "memory",
     "memory_by_members",
     "new_figure",
     "server_time",

@@ -61,7 +61,6 @@ def load(
         )
     if batch < 1:
         raise LabError(f"A batch of {batch} pairs loads nothing.", "Some 1,000 are right.")
-    batches = _pairs(members, batch) if scores is None else _columns(members, scores, batch)
     pool = client.connection_pool
     connection: Any = pool.get_connection()
     waiting: deque[int] = deque()
@@ -81,6 +80,7 @@ def load(
     try:
         with progress(total or max(sizes, default=None), "members", show=show) as advance:
             try:
+                batches = _batches(members, scores, batch)
                 for pairs, command in _commands(key, batches, connection.encoder.encode):
                     waiting.append(pairs)
                     connection.send_packed_command([command])
@@ -150,20 +150,18 @@ def _names(members: list[Any], encode: Callable[[Any], bytes]) -> list[bytes]:
     return members if kinds == {bytes} else list(map(encode, members))
 
 
-def _pairs(pairs: Iterable[Any], batch: int) -> Iterator[tuple[list[Any], list[Any]]]:
-    source: Iterable[Any] = pairs.items() if isinstance(pairs, Mapping) else pairs
-    for chunk in _chunks(source, batch):
+def _batches(
+    members: Iterable[Any], scores: Iterable[Any] | None, batch: int
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    if scores is not None:
+        yield from zip_longest(_chunks(members, batch), _chunks(scores, batch), fillvalue=[])
+        return
+    for pairs in _chunks(members.items() if isinstance(members, Mapping) else members, batch):
         try:
-            members, scores = zip(*chunk, strict=True)
+            some, theirs = zip(*pairs, strict=True)
         except (TypeError, ValueError) as error:
             raise LabError("Without scores, the members must be (member, score) pairs.") from error
-        yield list(members), list(scores)
-
-
-def _columns(
-    members: Iterable[Any], scores: Iterable[Any], batch: int
-) -> Iterator[tuple[list[Any], list[Any]]]:
-    return zip_longest(_chunks(members, batch), _chunks(scores, batch), fillvalue=[])
+        yield list(some), list(theirs)
 
 
 def _chunks(values: Iterable[Any], batch: int) -> Iterator[list[Any]]:

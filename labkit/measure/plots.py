@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,9 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito, "Color universal design" (2008), without the yellow that print loses; ordered
-# so that neighbours differ in lightness as well.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+COLOURS = tuple(f"C{i}" for i in range(7))  # those of the style, in its order
 # The servers of a figure, in order: told apart without any colour.
 LINES: tuple[dict[str, Any], ...] = (
     {"linestyle": "-", "marker": "o"},
@@ -23,54 +22,24 @@ LINES: tuple[dict[str, Any], ...] = (
 )
 # A legend in one row between title and data, where it can hide nothing.
 ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.3}
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture on every machine
-    "font.size": 11,
-    "figure.titlesize": 13,
-    "figure.titleweight": "bold",
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#E3E3E3",
-    "grid.linewidth": 0.8,
-    "xtick.color": "#333333",
-    "ytick.color": "#333333",
-    "lines.linewidth": 2.0,
-    "lines.markersize": 6,
-    "legend.frameon": False,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-    "savefig.facecolor": "white",
-}
 
 
 def new_figure(
-    title: str = "",
-    *,
-    x: str = "",
-    y: str = "",
-    size: tuple[float, float] = (8, 4.5),
+    title: str = "", *, x: str = "", y: str = "", size: tuple[float, float] = (8, 4.5)
 ) -> tuple[Figure, Axes]:
-    """An empty figure in the style of the lessons, which stays matplotlib's style from then on.
+    """An empty figure in the style of the lessons, which is matplotlib's style from then on.
 
     Args:
         title: the finding, one sentence; it is wrapped.
         x: label of the x axis, with its unit.
         y: label of the y axis, with its unit.
-        size: width and height in inches, 110 pixels each; the same for every figure.
+        size: width and height in inches of 110 pixels; best the same for every figure.
     """
     import matplotlib.pyplot as plt
-    from cycler import cycler
     from matplotlib.patches import Rectangle
 
-    # Not a context: what a lesson draws next, its own labels included, is in this style too.
-    style: Any = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
-    plt.rcParams.update(style)
+    # Not for this figure alone: what a lesson draws into it next has to look the same.
+    plt.style.use(Path(__file__).with_name("style.mplstyle"))
     fig, ax = plt.subplots(figsize=size, dpi=110, layout="constrained")
     # Jupyter crops figures to their content; this makes the whole figure content.
     fig.add_artist(Rectangle((0, 0), 1, 1, transform=fig.transFigure, alpha=0))
@@ -152,13 +121,12 @@ def memory_by_members(
         ax.plot(part["members"], part["bytes"], color=colour, label=server, **style)
     if log:
         ax.set(xscale="log", yscale="log")
+        _plain_ticks(ax.xaxis, (1,))
+        _plain_ticks(ax.yaxis, (1,))
     else:
         ax.set_ylim(bottom=0)
-    for axis in (ax.xaxis, ax.yaxis):
-        if log:
-            _plain_ticks(axis, (1,))
-        else:
-            axis.set_major_formatter("{x:,.10g}")
+        ax.xaxis.set_major_formatter("{x:,.10g}")
+        ax.yaxis.set_major_formatter("{x:,.10g}")
     ax.legend(**ABOVE, ncols=len(servers))
     return fig, ax
 

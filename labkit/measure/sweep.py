@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabError
 from labkit.measure.progress import progress
-from labkit.measure.server_time import ServerTime, server_time
+from labkit.measure.server_time import server_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,9 +42,9 @@ def sweep(
         })
 
     At each size every server is prepared once; then, ``repeats`` times, each operation runs
-    ``calls`` times in one pipeline (no MULTI), turn about on the servers, so that a slow moment
-    of the machine meets them alike. A tenth of the calls goes ahead unmeasured as a warm-up.
-    What an operation writes stays for the next one: leave the size as it was.
+    ``calls`` times in one pipeline (no MULTI) on one server after the other, so that a slow
+    moment of the machine meets them alike. A tenth of the calls goes ahead as a warm-up. What
+    an operation writes stays for the next one: leave the size as it was.
 
     The time of a run is the sum, over the commands that the operation puts into the pipeline,
     of the mean ``usec_per_call`` in INFO commandstats (see `server_time`). A script or a
@@ -119,23 +119,19 @@ def _run(
         )
     with server_time(client, info=True) as took:
         pipe.execute()
-    # Means times what was sent here: what anybody else sends meanwhile is not added on top.
-    named = ((_name(took, *words), count) for words, count in sent.items())
-    return sum(took[name].usec_per_call * count for name, count in named) / calls
+    total = 0.0
+    for (command, subcommand), count in sent.items():
+        full = f"{command}|{subcommand}"
+        # The mean, times what was sent here: what others send meanwhile is not added on top.
+        total += took[full if full in took else command].usec_per_call * count
+    return total / calls
 
 
 def _words(arguments: Sequence[Any]) -> tuple[str, str]:
-    """The command as sent, and what would be its subcommand: ``OBJECT``, ``ENCODING``."""
-    first, *rest = (
-        a.decode(errors="replace") if isinstance(a, bytes) else str(a) for a in arguments[:2]
-    )
-    command, *more = first.split()
-    return command, (more + rest + [""])[0]
-
-
-def _name(took: ServerTime, command: str, subcommand: str) -> str:
-    full = f"{command}|{subcommand}"
-    return full if full in took else command
+    """The command, and what would be its subcommand: ``object``, ``encoding``."""
+    texts = [a.decode(errors="replace") if isinstance(a, bytes) else str(a) for a in arguments[:2]]
+    command, subcommand, *_ = [*" ".join(texts).lower().split(" ", 2), ""]
+    return command, subcommand
 
 
 def exponent(n: Iterable[float], t: Iterable[float]) -> float:
@@ -160,32 +156,28 @@ def growth(frame: pd.DataFrame) -> pd.DataFrame:
     """How each curve of a sweep grows: two fits by least squares.
 
     Args:
-        frame: a result of `sweep`, at least three sizes.
+        frame: a result of `sweep`, best with four sizes or more.
 
     Returns:
-        A row for each server and operation: ``exponent`` (see `exponent`) and ``power_r2`` of
-        its fit in log-log space; ``usec_per_doubling``, the b of t = a + b * log2(n), and
-        ``log_r2`` of that fit. r2 is the share of the variance that a fit explains: it is low
-        for a flat curve, where there is nothing to explain.
+        A row for each server and operation: ``exponent`` and the ``power_r2`` of its fit in
+        log-log space; ``usec_per_doubling``, the b of t = a + b * log2(n), and ``log_r2`` of
+        that fit. r2 is the explained share of the variance: it is low for a flat curve, where
+        there is nothing to explain.
     """
     import numpy as np
     import pandas as pd
 
     rows = []
     for (server, operation), part in frame.groupby(["server", "operation"], sort=False):
-        n, t = np.log2(part["members"].to_numpy(float)), part["usec_per_call"].to_numpy(float)
-        if len(n) < 3:
-            raise LabError(
-                f"{len(n)} sizes are too few to fit a growth.", "Sweep over three or more."
-            )
-        power = exponent(part["members"], t), _r2(n, np.log2(t))
-        rows.append((server, operation, *power, float(np.polyfit(n, t, 1)[0]), _r2(n, t)))
+        t, doublings = part["usec_per_call"].to_numpy(float), np.log2(part["members"])
+        power = exponent(part["members"], t), _r2(doublings, np.log2(t))
+        slope = float(np.polyfit(doublings, t, 1)[0])
+        rows.append((server, operation, *power, slope, _r2(doublings, t)))
     columns = ["server", "operation", "exponent", "power_r2", "usec_per_doubling", "log_r2"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _r2(x: Any, y: Any) -> float:
-    """Explained share of the variance: the square of the correlation; 0 for a constant."""
     import numpy as np
 
     return float(np.corrcoef(x, y)[0, 1] ** 2) if np.ptp(y) else 0.0
