@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabError
 from labkit.lessons import DATA, NOTEBOOKS
@@ -223,11 +223,11 @@ def _calls(source: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the id of each ``claim(...)`` in a cell, with what is wrong with the call."""
     if "claim(" not in source:
         return
-    from IPython.core.inputtransformer2 import TransformerManager
+    from IPython.core import inputtransformer2
 
-    manager = TransformerManager()  # type: ignore[no-untyped-call]
+    inputs: Any = inputtransformer2  # it carries no types
     try:  # magics and ! lines become calls of get_ipython(), a %% cell one single call
-        tree = ast.parse(manager.transform_cell(source))
+        tree = ast.parse(inputs.TransformerManager().transform_cell(source))
     except SyntaxError:
         yield "", ["the cell cannot be read as Python."]
         return
