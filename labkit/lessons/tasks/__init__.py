@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import redis
-
+Client = Any  # a redis.Redis, whose types are the union of all shapes that it could reply in
 COMMANDS = 1000  # that one call may send; more is a loop that does not end
 
 
@@ -29,7 +28,7 @@ class Attempt:
         server: the client for the checker itself.
     """
 
-    def __init__(self, function: Callable[..., object], server: redis.Redis) -> None:
+    def __init__(self, function: Callable[..., object], server: Client) -> None:
         self.server = server
         self._keys: list[str] = []
         self._function = function
@@ -72,7 +71,7 @@ class Attempt:
             raise NotAttemptedError
         return result
 
-    def _watched(self, meanwhile: Callable[[], object] | None) -> redis.Redis:
+    def _watched(self, meanwhile: Callable[[], object] | None) -> Client:
         trips = itertools.count(1)
 
         def watched(send: Callable[..., object]) -> Callable[..., object]:

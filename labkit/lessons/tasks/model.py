@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import redis
-
-from labkit.lessons.tasks import Attempt, NotYetError, Task, shown
+from labkit.lessons.tasks import Attempt, Client, NotYetError, Task, shown
 
 BOARD = {"dune": 12.0, "emma": 7.0, "ilias": 7.0, "odes": 0.0, "walden": -3.5}
 
 
-def place(r: redis.Redis, key: str, member: str) -> tuple[int, float] | None:
+def place(r: Client, key: str, member: str) -> tuple[int, float] | None:
     """Place and score of a member, the highest score being place 1.
 
     Returns (place, score), or None when the sorted set has no such member. Members with equal

@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import redis
-
-from labkit.lessons.tasks import Attempt, NotYetError, Task, cut, shown
+from labkit.lessons.tasks import Attempt, Client, NotYetError, Task, cut, shown
 
 Row = tuple[str, float]
 
@@ -29,7 +27,7 @@ BOARDS: dict[str, dict[str, float]] = {
 }
 SIZES = (1, 2, 3, 7)
 # What happens to a board after its first page of two was read.
-CHANGES: dict[str, Callable[[redis.Redis, str], object]] = {
+CHANGES: dict[str, Callable[[Client, str], object]] = {
     "a new book enters at the top": lambda r, key: r.zadd(key, {"new": 99}),
     "its first book is removed": lambda r, key: r.zpopmax(key),
     "its last book is removed": lambda r, key: r.zremrangebyrank(key, -2, -2),
@@ -43,7 +41,7 @@ CHANGES: dict[str, Callable[[redis.Redis, str], object]] = {
 
 
 def next_page(
-    r: redis.Redis, key: str, size: int, cursor: Any = None
+    r: Client, key: str, size: int, cursor: Any = None
 ) -> tuple[list[tuple[str, float]], Any]:
     """One page from the highest score down, equal scores in the order of ZRANGE REV.
 
@@ -111,7 +109,7 @@ def _walk(
         raise NotYetError(f"{given}: the walk ended with {cut(names)} skipped.")
 
 
-def _board(r: redis.Redis, key: str) -> list[Row]:
+def _board(r: Client, key: str) -> list[Row]:
     return [(member, score) for member, score in r.zrange(key, 0, -1, desc=True, withscores=True)]
 
 

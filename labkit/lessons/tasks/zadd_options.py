@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import redis
-
-from labkit.lessons.tasks import Attempt, NotYetError, Task, shown
+from labkit.lessons.tasks import Attempt, Client, NotYetError, Task, shown
 
 # Player, score handed in, right answer: also out of order, twice the same, below zero, and zero.
 GAMES = (
@@ -21,7 +19,7 @@ GAMES = (
 )
 
 
-def keep_best(r: redis.Redis, key: str, player: str, score: float) -> bool:
+def keep_best(r: Client, key: str, player: str, score: float) -> bool:
     """Record a game; the board keeps each player's best score.
 
     Returns True when the player's stored score changed (a first game counts), False otherwise.
