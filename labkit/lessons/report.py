@@ -8,8 +8,8 @@ closes, the process interrupts itself, and papermill takes its kernel down.
 from __future__ import annotations
 
 import ast
-import contextlib
 import difflib
+import errno
 import json
 import os
 import re
@@ -188,15 +188,15 @@ def _collect(name: str, status: int, values: dict[str, object], folder: Path, sc
     """Moves an executed notebook into the report; gives what went wrong as one line, or nothing."""
     import nbformat
 
-    log = (scratch / f"{name}.log").read_text(errors="replace").strip()
-    kind, _, reason = log.rpartition("\n")[2].partition(": ")
-    if status and kind == "OSError":  # papermill could not save
-        raise OSError(reason)
+    if status == errno.ENOSPC:
+        raise OSError(status, os.strerror(status))
     notebook = nbformat.read(scratch / name, as_version=4)
     marks = "papermill-error-cell-tag"
     notebook.cells = [c for c in notebook.cells if marks not in c.metadata.get("tags", [])]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     if status:  # the kernel died or never started: say so in the cell that was to run
+        log = (scratch / f"{name}.log").read_text(errors="replace").strip()
+        kind, _, reason = log.rpartition("\n")[2].partition(": ")
         begun = [c for c in code if c.metadata.get("papermill", {}).get("start_time")] or code
         error = nbformat.v4.new_output("error", ename=kind.split(".")[-1], evalue=reason)
         begun[-1].outputs.append(error)
@@ -223,7 +223,7 @@ def _execute(path: Path, scratch: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=live_with_the_report, daemon=True).start()
-    with contextlib.suppress(papermill.PapermillExecutionError):  # it stands in the notebook
+    try:
         papermill.execute_notebook(
             str(path),
             str(scratch / path.name),
@@ -233,6 +233,12 @@ def _execute(path: Path, scratch: Path) -> None:
             progress_bar=False,
             on_cell_start=lambda cell, **_: cell.cell_type == "code" and progress.write("\n"),
         )
+    except papermill.PapermillExecutionError:
+        return  # it stands in the notebook
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.exit(errno.ENOSPC)  # there may be no room for words
 
 
 if __name__ == "__main__":
