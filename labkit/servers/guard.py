@@ -33,8 +33,11 @@ def _spawn(command: list[str]) -> int:
     guard = os.getpid()
     child = os.fork()
     if child:
+        # Both set it: an owner may end before the child runs, and the group must exist by then.
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # the child was faster
+            os.setpgid(child, child)
         return child
-    os.setsid()
+    os.setpgid(0, 0)
     _end_with_parent()
     if os.getppid() != guard:  # the guard died before the request above was in force
         os._exit(1)
