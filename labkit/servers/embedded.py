@@ -76,7 +76,11 @@ def start(role: str, *options: str) -> Embedded:
         shutil.rmtree(folder, ignore_errors=True)
         raise LabError(f"The embedded {role} cannot be started: {error.strerror}.") from error
     server = Embedded(role, path, guard)
-    _wait_for_ping(server, log)
+    try:
+        _wait_for_ping(server, log)
+    except BaseException:  # an interrupt of the cell too: nobody would know of the server
+        server.stop()
+        raise
     return server
 
 
@@ -93,7 +97,11 @@ def sweep() -> int:
     Returns:
         How many folders were removed.
     """
-    stale = [folder for _, owner, folder in _folders() if not _alive(owner)]
+    stale = [folder for _, owner, folder in _folders() if not alive(owner)]
+    if sys.platform == "linux":
+        # There the server dies with its guard; one that answers has an owner whom we cannot see
+        # (a container that shares this /tmp).
+        stale = [folder for folder in stale if not _ping(folder / "s")]
     for folder in stale:
         stop_at(folder)
     return len(stale)
@@ -105,9 +113,20 @@ def stop_at(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def alive(process: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _private_folder(role: str) -> Path:
-    base = tempfile.gettempdir()
-    if len(base) > _SOCKET_LIMIT - 40:
+    base = _temporary()
+    if len(os.fsencode(base)) > _SOCKET_LIMIT - 40:
         base = "/tmp"
     try:
         return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{role}-{os.getpid()}-", dir=base))
@@ -116,6 +135,13 @@ def _private_folder(role: str) -> Path:
             f"No folder for a server's socket can be made in {base}: {error.strerror}.",
             "Free some space there, or point TMPDIR to a folder that you can write to.",
         ) from error
+
+
+def _temporary() -> str:
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:  # no such folder can be written to, and tempfile names all it tried
+        return "/tmp"
 
 
 def _memory_file() -> IO[bytes]:
@@ -144,7 +170,7 @@ def _wait_for_ping(server: Embedded, log: IO[bytes]) -> None:
 
 def _folders() -> list[tuple[str, int, Path]]:
     found = []
-    for base in {tempfile.gettempdir(), "/tmp"}:
+    for base in {_temporary(), "/tmp"}:
         for folder in Path(base).glob(f"{_PREFIX}*-*-*"):
             role, _, rest = folder.name.removeprefix(_PREFIX).partition("-")
             owner = rest.partition("-")[0]
@@ -152,16 +178,6 @@ def _folders() -> list[tuple[str, int, Path]]:
                 if owner.isdigit() and folder.stat().st_uid == os.getuid():
                     found.append((role, int(owner), folder))
     return found
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _ping(path: Path) -> bool:
