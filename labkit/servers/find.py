@@ -56,13 +56,16 @@ def find(server: str) -> Source:
 
 
 def redact(url: str) -> str:
-    """The URL without its password."""
-    return re.sub(r"(?<=:)[^:@/]+(?=@)", "***", url)
+    """The URL without its passwords: all between ``:`` and the last ``@``, and ``password=``."""
+    url = re.sub(r"(?<=://)([^:@]*):.*(?=@)", r"\1:***", url)
+    return re.sub(r"(?<=password=)[^&]*", "***", url)
 
 
 def _checked(url: str, name: str) -> str:
     scheme, mark, rest = url.partition("://")
-    if mark and scheme in _SCHEMES and rest:
+    # Without a host redis-py would take localhost:6379, which may be anybody's.
+    place = rest if scheme == "unix" else re.split("[/?]", rest.rpartition("@")[2])[0]
+    if mark and scheme in _SCHEMES and place.partition(":")[0]:
         # redis-py knows only Redis' own two names for the same protocol.
         return re.sub("^valkey", "redis", url)
     raise LabError(
