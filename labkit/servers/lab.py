@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 from functools import cached_property
+from typing import Any
+from urllib.parse import quote
 
-from redis import Redis
+from redis import ConnectionPool, Redis
 
 from labkit.errors import LabError
 from labkit.servers import embedded
@@ -30,16 +33,19 @@ class Server:
 
     def __init__(self, source: Source, allow_foreign: bool = False) -> None:
         self.source = source
-        self._process = embedded.start(source.role) if source.kind == "embedded" else None
-        url = f"unix://{self._process.socket}" if self._process else source.url
-        if self._process:
-            self.space = own_space(url)
-        else:
-            # What stands in the containers of compose.yaml is the lab's own affair.
-            refuse = source.kind == "url" and not allow_foreign
-            self.space = shared_space(url, refuse_foreign=refuse)
-        self.client: Redis = self.space.client
-        info = self.client.info()
+        with contextlib.ExitStack() as ending:  # what was begun is ended, if a later step fails
+            if source.kind == "embedded":
+                process = embedded.start(source.role)
+                ending.callback(process.stop)
+                self.space = own_space(f"unix://{quote(str(process.socket))}")
+            else:
+                # What stands in the containers of compose.yaml is the lab's own affair.
+                refuse = source.kind == "url" and not allow_foreign
+                self.space = shared_space(source.url, refuse_foreign=refuse)
+            ending.callback(self.space.close)
+            self.client: Redis = self.space.client
+            info = self.client.info()
+            self._ending = ending.pop_all()
         self.name = str(info.get("server_name", "redis")).capitalize()
         self.version = str(info.get("valkey_version", info["redis_version"]))
         self.allocator = str(info.get("mem_allocator", "unknown"))
@@ -51,9 +57,7 @@ class Server:
 
     def close(self) -> None:
         """Empty the lesson's space; end the server when it is the lab's own."""
-        self.space.close()
-        if self._process:
-            self._process.stop()
+        self._ending.close()
 
 
 class Lab:
@@ -88,6 +92,16 @@ class Lab:
         servers = {self._main.label: self._main.client}
         servers.setdefault(self._other.label, self._other.client)
         return servers
+
+    def client(self, **settings: Any) -> Redis:
+        """Another client of the lesson's server and space, with redis-py settings of its own.
+
+        Args:
+            settings: redis-py's connection settings, in place of those of :attr:`redis`.
+        """
+        like = self.redis.connection_pool
+        kwargs = {**like.connection_kwargs, **settings}
+        return Redis.from_pool(ConnectionPool(like.connection_class, **kwargs))
 
     def reset(self) -> None:
         """Empty the lesson's space on its servers, and nothing else."""
@@ -145,9 +159,7 @@ def connect(server: str = "redis", *, allow_foreign: bool = False) -> Lab:
         LabError: nothing can serve, the server does not answer, or it holds foreign keys.
     """
     global _current
-    if _current is not None:
-        _current.close()
-        _current = None
+    _close()
     allow = allow_foreign or os.environ.get("LABKIT_ALLOW_FOREIGN", "0") not in ("", "0")
     _current = Lab(server, allow_foreign=allow)
     return _current
@@ -165,6 +177,17 @@ def current() -> Lab:
 
 
 @atexit.register
-def _close_at_exit() -> None:
-    if _current is not None:
-        _current.close()
+def _close() -> None:
+    global _current
+    open_lab, _current = _current, None
+    if open_lab is not None:
+        open_lab.close()
+
+
+def _forget() -> None:
+    global _current
+    _current = None
+
+
+# A forked child that ends must not end its parent's servers.
+os.register_at_fork(after_in_child=_forget)

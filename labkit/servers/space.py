@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import secrets
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +19,17 @@ from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from labkit.errors import LabError
+from labkit.servers.embedded import alive
 from labkit.servers.find import redact
 
 MARKER = "labkit:space"  # in a database that a lab has taken; its value names the holder
 _BATCH = 1000
-# Commands that reach outside of one database, or end the server.
+_PATIENCE = 5.0  # seconds for a server's first answers; a lesson's own commands may take longer
+# Commands that reach outside of one database, forget which one it is, or end the server.
 _REFUSED = {"FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB", "MOVE", "MIGRATE", "REPLICAOF", "SLAVEOF"}
+_REFUSED |= {"FAILOVER", "RESET", "DEBUG"}
+_SCRIPTS = {"EVAL", "EVAL_RO", "SCRIPT", "FUNCTION"}
+_IN_SCRIPT = re.compile(rf"""['"]({"|".join(_REFUSED)}|SELECT)['"]""")
 
 
 @dataclass(frozen=True)
@@ -40,23 +48,48 @@ class Space:
 
 
 class _Guarding(PythonRespSerializer):
-    """Packs commands for the wire, and refuses those that would leave the lesson's space."""
+    """Packs commands for the wire, and refuses those that would leave the lesson's space.
+
+    Attributes:
+        configured: settings of the server that the lesson has changed.
+        closed: whether the space was given back.
+    """
 
     def __init__(self, database: int) -> None:
         super().__init__(6000, Encoder("utf-8", "strict", True).encode)
         self._database = database
+        self.configured: set[str] = set()
+        self.closed = False
 
     def pack(self, *args: Any) -> list[bytes]:
-        name = args[0].decode() if isinstance(args[0], bytes) else str(args[0])
-        words = [*name.upper().split(), *(str(a) for a in args[1:2])]
-        if words[0] in _REFUSED or (words[0] == "SELECT" and words[1] != str(self._database)):
+        if self.closed:
+            raise LabError("This lab is closed.", "Run `connect(server)` again.")
+        name, *words = _text(args[0]).upper().split()
+        if name in _REFUSED or self._leaves(name, (*words, *args[1:])):
             raise LabError(
-                f"{words[0]} was not sent: it reaches beyond this lesson's keys, and the server "
+                f"{name} was not sent: it reaches beyond this lesson's keys, and the server "
                 "is not the lab's own.",
                 "`lab.reset()` empties the lesson's space.",
             )
         packed: list[bytes] = super().pack(*args)  # type: ignore[no-untyped-call]
         return packed
+
+    def _leaves(self, name: str, arguments: tuple[Any, ...]) -> bool:
+        if name not in {"SELECT", "COPY", "CONFIG", *_SCRIPTS}:
+            return False  # nearly all commands, and they may have very many arguments
+        words = [_text(argument).upper() for argument in arguments]
+        if name == "SELECT":
+            return words != [str(self._database)]
+        if name == "COPY":
+            return "DB" in words[2:]
+        if name == "CONFIG":
+            self.configured.update(word.lower() for word in words[1::2] if words[0] == "SET")
+            return words[:1] in (["REWRITE"], ["RESETSTAT"])
+        return words[:1] == ["FLUSH"] or bool(_IN_SCRIPT.search(" ".join(words)))
+
+
+def _text(argument: Any) -> str:
+    return argument.decode(errors="replace") if isinstance(argument, bytes) else str(argument)
 
 
 def open_client(url: str, *, database: int | None = None, **options: Any) -> redis.Redis:
@@ -68,24 +101,26 @@ def open_client(url: str, *, database: int | None = None, **options: Any) -> red
     Raises:
         LabError: redis-py cannot read the URL.
     """
+    fixed = {"protocol": 3, "legacy_responses": False, "decode_responses": True, **options}
     settings: dict[str, Any] = {
-        "protocol": 3,
-        "legacy_responses": False,
-        "decode_responses": True,
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": None,
         "driver_info": None,
     }
     if not url.startswith("unix:"):
         settings["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
-        settings["socket_connect_timeout"] = 5
+        settings["socket_connect_timeout"] = _PATIENCE
     if database is not None:
-        options["db"] = database
+        fixed["db"] = database
     try:
         pool = ConnectionPool.from_url(url, **settings)
-        pool.connection_kwargs.update(options)
-    except ValueError as error:
-        raise LabError(f"The URL {redact(url)} cannot be read: {error}.") from error
+        pool.connection_kwargs.update(fixed)  # what the URL says must not change the reply shape
+        pool.connection_class(**pool.connection_kwargs)  # knows which options there are
+    except (ValueError, TypeError):  # their text may hold the password
+        raise LabError(
+            f"The URL {redact(url)} cannot be read.",
+            "A URL looks like redis://:PASSWORD@host:6380/0, with / as %2F in the password.",
+        ) from None
     return redis.Redis.from_pool(pool)
 
 
@@ -114,15 +149,19 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
         LabError: no answer, foreign keys, or no database is free.
     """
     try:
-        if refuse_foreign and (foreign := _foreign_keys(url)):
+        foreign = _foreign_keys(url)
+        if foreign and refuse_foreign:
             raise LabError(
-                f"The server at {redact(url)} holds {foreign:,} keys that are not the "
-                "lab's; nothing was written.",
+                f"The server at {redact(url)} holds keys that are not the lab's "
+                f"({foreign:,} of them); nothing was written.",
                 "If lessons may use an empty database beside them, set LABKIT_ALLOW_FOREIGN=1.",
             )
-        client, holder = _take_database(url)
+        client, guard, holder = _take_database(url)
     except redis.RedisError as error:
         raise _unusable(redact(url), error) from error
+    settings: dict[Any, Any] = {}
+    with contextlib.suppress(redis.ResponseError):  # where CONFIG is forbidden, SET is as well
+        settings = client.config_get("*")
 
     def reset() -> None:
         batch = []
@@ -138,45 +177,50 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
     def close() -> None:
         # A server that has gone away in the meantime has nothing left to tidy.
         with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
-            if client.get(MARKER) == holder:
+            if not guard.closed and client.get(MARKER) == holder:
+                for name in guard.configured & settings.keys():
+                    if client.config_get(name).get(name) != settings[name]:
+                        client.config_set(name, settings[name])
                 reset()
                 client.delete(MARKER)
+        guard.closed = True
         client.close()
 
     return Space(client, reset, close)
 
 
-def _databases(url: str) -> range:
+def _databases(url: str) -> list[int]:
     named = parse_url(url).get("db")
-    return range(16) if named is None else range(named, named + 1)
+    # From the top, because programs that say nothing of databases use the first.
+    return list(range(15, -1, -1)) if named is None else [named]
 
 
 def _foreign_keys(url: str) -> int:
     """How many keys lie in databases that no lab has taken."""
     count = 0
-    look = open_client(url)
-    for name, facts in look.info("keyspace").items():
-        one = open_client(url, database=int(name.removeprefix("db")))
-        count += 0 if one.exists(MARKER) else int(facts["keys"])
-        one.close()
-    look.close()
+    with open_client(url, socket_timeout=_PATIENCE) as look:
+        for name, facts in look.info("keyspace").items():
+            number = int(name.removeprefix("db"))
+            with open_client(url, database=number, socket_timeout=_PATIENCE) as one:
+                count += 0 if one.exists(MARKER) else int(facts["keys"])
     return count
 
 
-def _take_database(url: str) -> tuple[redis.Redis, str]:
-    holder = f"labkit-{secrets.token_hex(8)}"
-    for number in _databases(url):
+def _take_database(url: str) -> tuple[redis.Redis, _Guarding, str]:
+    holder = f"labkit-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}"
+    refusals: list[redis.ResponseError] = []
+    numbers = _databases(url)
+    for number in numbers:
         guard = _Guarding(number)
         client = open_client(url, database=number, client_name=holder, command_packer=guard)
         try:
-            taken = _mark(client, holder)
-        except redis.ResponseError as error:
-            if "out of range" not in str(error):
-                raise
-            break
-        if taken:
-            return client, holder
+            if _mark(client, holder):
+                return client, guard, holder
+        except redis.ResponseError as error:  # some servers have fewer databases
+            refusals.append(error)
         client.close()
+    if len(refusals) == len(numbers):
+        raise refusals[-1]
     raise LabError(
         f"No database of the server at {redact(url)} is free for this lesson.",
         "Close other lessons, name an empty database in the URL (redis://host:port/3), or leave "
@@ -191,7 +235,7 @@ def _mark(client: redis.Redis, holder: str) -> bool:
         before = steps.get(MARKER)
         if before is None and steps.dbsize():
             return False
-        if before is not None and any(c["name"] == before for c in steps.client_list()):
+        if before is not None and _holds(str(before), [c["name"] for c in steps.client_list()]):
             return False
         steps.multi()
         steps.set(MARKER, holder)
@@ -200,6 +244,12 @@ def _mark(client: redis.Redis, holder: str) -> bool:
         except redis.WatchError:
             return False
     return True
+
+
+def _holds(holder: str, connected: list[str]) -> bool:
+    """Whether a holder is alive; one of this machine may have lost an idle connection."""
+    host, _, process = holder.rpartition("-")[0].removeprefix("labkit-").rpartition("-")
+    return holder in connected or (host == socket.gethostname() and alive(int(process)))
 
 
 def _unusable(shown: str, error: redis.RedisError) -> LabError:
