@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 
 import redis
-from noteredis.client import CommandLine, is_blocking, split_cell
+from noteredis.client import is_blocking
 from noteredis.formatter import format_error, format_reply
 from noteredis.resp import FaithfulRESP2Parser
 
@@ -36,9 +37,14 @@ def replay(lab: Lab, cell: str, role: str = "redis") -> list[tuple[str, str]]:
     link = client.connection_pool.connection_class(
         **{**settings, "protocol": 2, "parser_class": FaithfulRESP2Parser}
     )
+    lines = [line.strip() for line in cell.split("\n")]
+    commands = [(line, _split(line)) for line in lines if line and not line.startswith("#")]
+    for line, words in commands:  # before anything is sent
+        if is_blocking([word.decode(errors="replace") for word in words or ()]):
+            raise LabError(f"{line!r} would wait for ever in a cell.", "Use redis-py for it.")
     try:
-        return [(line.source, _reply(link, line)) for line in split_cell(cell)]
-    except redis.ConnectionError as error:
+        return [(line, _reply(link, words)) for line, words in commands]
+    except (redis.ConnectionError, redis.TimeoutError) as error:
         raise LabError(
             f"The {role} server ended: {error}.", "Run `connect(server)` again."
         ) from None
@@ -46,12 +52,36 @@ def replay(lab: Lab, cell: str, role: str = "redis") -> list[tuple[str, str]]:
         link.disconnect()
 
 
-def _reply(link: redis.Connection, line: CommandLine) -> str:
-    if not line.args:
+# One word as redis-cli reads it: plain text, then perhaps a quoted part that ends the word.
+_WORD = re.compile(
+    rb"""\s*+([^\s"']*)(?:"((?:\\.|[^"\\])*+)"|'((?:\\'|[^'])*+)')?(?=\s|$)""", re.DOTALL
+)
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_CONTROL = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
+
+
+def _split(line: str) -> list[bytes] | None:
+    """The words of a command line by redis-cli's rules of quoting; None: unbalanced quotes."""
+    text, words, at = line.encode(), [], 0
+    while at < len(text):
+        if not (word := _WORD.match(text, at)):
+            return None
+        plain, double, single = word.groups()
+        double = _ESCAPE.sub(_unescape, double or b"")
+        words.append(plain + double + (single or b"").replace(b"\\'", b"'"))
+        at = word.end()
+    return words
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    code, letter = found.groups()
+    return bytes.fromhex(code.decode()) if code else _CONTROL.get(letter, letter)
+
+
+def _reply(link: redis.Connection, words: list[bytes] | None) -> str:
+    if words is None:
         return "Invalid argument(s)"  # what redis-cli says of unbalanced quotes
-    if is_blocking(line.args):
-        raise LabError(f"{line.name} would wait for ever in a cell.", "Use redis-py for it.")
-    link.send_command(*line.args)
+    link.send_command(*words)
     try:
         text: str = format_reply(link.read_response(disable_decoding=True))
     except redis.ResponseError as error:
