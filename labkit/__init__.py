@@ -6,9 +6,10 @@
 
 from labkit.errors import LabError
 from labkit.lessons.claims import claim
+from labkit.lessons.exercises import exercise
 from labkit.lessons.transcript import register
 from labkit.servers.lab import connect
 
-__all__ = ["LabError", "claim", "connect"]
+__all__ = ["LabError", "claim", "connect", "exercise"]
 
 register()

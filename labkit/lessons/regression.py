@@ -81,8 +81,7 @@ def _refresh(path: Path) -> None:
     try:
         client.execute()
     except CellExecutionError as error:
-        last = str(error).strip().splitlines()[-1]
-        raise LabError(f"A cell failed; nothing was stored. {last}") from error
+        raise LabError(f"{error.ename}: {error.evalue}", "Nothing was stored.") from error
     _check_server(notebook)
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
