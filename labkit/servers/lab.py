@@ -43,9 +43,9 @@ class Server:
                 refuse = source.kind == "url" and not allow_foreign
                 self.space = shared_space(source.url, refuse_foreign=refuse)
             ending.callback(self.space.close)
-            self.client: Redis = self.space.client
-            info = self.client.info()
             self._ending = ending.pop_all()
+        self.client: Redis = self.space.client
+        info = self.space.info
         self.name = str(info.get("server_name", "redis")).capitalize()
         self.version = str(info.get("valkey_version", info["redis_version"]))
         self.allocator = str(info.get("mem_allocator", "unknown"))

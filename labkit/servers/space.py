@@ -38,11 +38,13 @@ class Space:
 
     Attributes:
         client: a client that sees this space.
+        info: what the server says of itself (INFO).
         reset: empties the space and nothing else.
         close: gives the space back, empty.
     """
 
     client: redis.Redis
+    info: dict[str, Any]
     reset: Callable[[], None]
     close: Callable[[], None]
 
@@ -131,7 +133,7 @@ def own_space(url: str) -> Space:
     def reset() -> None:
         client.flushall()
 
-    return Space(client, reset, client.close)
+    return Space(client, client.info(), reset, client.close)
 
 
 def shared_space(url: str, *, refuse_foreign: bool) -> Space:
@@ -149,7 +151,9 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
         LabError: no answer, foreign keys, or no database is free.
     """
     try:
-        foreign = _foreign_keys(url)
+        with open_client(url, socket_timeout=_PATIENCE) as look:
+            info = look.info()
+        foreign = _foreign_keys(url, info)
         if foreign and refuse_foreign:
             raise LabError(
                 f"The server at {redact(url)} holds keys that are not the lab's "
@@ -186,7 +190,7 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
         guard.closed = True
         client.close()
 
-    return Space(client, reset, close)
+    return Space(client, info, reset, close)
 
 
 def _databases(url: str) -> list[int]:
@@ -195,14 +199,12 @@ def _databases(url: str) -> list[int]:
     return list(range(15, -1, -1)) if named is None else [named]
 
 
-def _foreign_keys(url: str) -> int:
+def _foreign_keys(url: str, info: dict[str, Any]) -> int:
     """How many keys lie in databases that no lab has taken."""
     count = 0
-    with open_client(url, socket_timeout=_PATIENCE) as look:
-        for name, facts in look.info("keyspace").items():
-            number = int(name.removeprefix("db"))
-            with open_client(url, database=number, socket_timeout=_PATIENCE) as one:
-                count += 0 if one.exists(MARKER) else int(facts["keys"])
+    for number in [int(name[2:]) for name in info if re.fullmatch(r"db\d+", name)]:
+        with open_client(url, database=number, socket_timeout=_PATIENCE) as one:
+            count += 0 if one.exists(MARKER) else one.dbsize()
     return count
 
 
@@ -216,7 +218,9 @@ def _take_database(url: str) -> tuple[redis.Redis, _Guarding, str]:
         try:
             if _mark(client, holder):
                 return client, guard, holder
-        except redis.ResponseError as error:  # some servers have fewer databases
+        except redis.ResponseError as error:
+            if not re.search("DB index|SELECT", str(error)):  # there are fewer databases
+                raise
             refusals.append(error)
         client.close()
     if len(refusals) == len(numbers):
