@@ -57,6 +57,9 @@ _WORD = re.compile(
     rb"""\s*+([^\s"']*)(?:"((?:\\.|[^"\\])*+)"|'((?:\\'|[^'])*+)')?(?=\s|$)""", re.DOTALL
 )
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+# Replies that redis-cli prints as they are: text for people, of several lines.
+_AS_TEXT = {b"INFO", b"LOLWUT", b"MEMORY MALLOC-STATS", b"MEMORY DOCTOR", b"CLUSTER NODES"}
+_AS_TEXT |= {b"CLUSTER INFO", b"CLIENT LIST", b"CLIENT INFO", b"LATENCY GRAPH", b"LATENCY DOCTOR"}
 _CONTROL = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
@@ -83,10 +86,12 @@ def _reply(link: redis.Connection, words: list[bytes] | None) -> str:
         return "Invalid argument(s)"  # what redis-cli says of unbalanced quotes
     link.send_command(*words)
     try:
-        text: str = format_reply(link.read_response(disable_decoding=True))
+        reply = link.read_response(disable_decoding=True)
     except redis.ResponseError as error:
-        text = format_error(error)
-    return text.removesuffix("\n")
+        return str(format_error(error)).removesuffix("\n")
+    if isinstance(reply, bytes) and _AS_TEXT & {b" ".join(words[:n]).upper() for n in (1, 2)}:
+        return reply.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
+    return str(format_reply(reply)).removesuffix("\n")
 
 
 def show(steps: Iterable[tuple[str, str]], role: str = "redis") -> str:
