@@ -62,8 +62,9 @@ def run(
     if not names or jobs < 1:
         what = f"{jobs} lessons at a time are none" if names else "There are no lessons"
         raise LabError(f"{what}: nothing to report.")
-    work = _plan([_lessons.find_lesson(name) for name in names], server, parameters or {})
     folder = (out or _lessons.ROOT / "reports").absolute()
+    values = {"server": server, "executed": str(folder / "executed"), **(parameters or {})}
+    work = _plan([_lessons.find_lesson(name) for name in names], values, parameters or {})
     try:
         (folder / "executed").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".running-") as scratch:
@@ -78,8 +79,14 @@ def run(
     return not any(failures)
 
 
-def _plan(paths: list[Path], server: str, given: Mapping[str, object]) -> Work:
-    """The parameters of each lesson: those it has, in the types of its defaults."""
+def _plan(paths: list[Path], values: Mapping[str, object], given: Mapping[str, object]) -> Work:
+    """The parameters of each lesson: those it has, in the types of its defaults.
+
+    Args:
+        paths: the lessons.
+        values: name to value, for the lessons that have such a parameter.
+        given: those of them that the user named; one that no lesson has is an error.
+    """
     import papermill
 
     known: dict[Path, dict[str, Any]] = {p: papermill.inspect_notebook(str(p)) for p in paths}
@@ -89,7 +96,6 @@ def _plan(paths: list[Path], server: str, given: Mapping[str, object]) -> Work:
             near = difflib.get_close_matches(name, names, n=2)
             hint = f"Near it: {', '.join(near)}." if near else f"There are: {', '.join(names)}."
             raise LabError(f"No lesson of this run has a parameter {name!r}.", hint)
-    values = {"server": server, **given}
     return {
         path: {n: _value(n, values[n], p["default"]) for n, p in defaults.items() if n in values}
         for path, defaults in known.items()
@@ -145,7 +151,8 @@ def _execute_all(work: Work, folder: Path, scratch: Path, jobs: int) -> Iterator
     with tqdm(total=cells, unit="cell") as bar, selectors.DefaultSelector() as events:
         try:
             while waiting or running:
-                while waiting and len(running) < jobs:
+                # What reads the executed lessons waits for all of them.
+                while waiting and len(running) < (1 if "executed" in work[waiting[0]] else jobs):
                     path = waiting.popleft()
                     running[path] = _start(path, work[path], scratch)
                     events.register(running[path].stdout, selectors.EVENT_READ, path)  # type: ignore[arg-type]

@@ -1,0 +1,147 @@
+"""What nbval does not look at: that every lesson was run whole, in order, and left clean outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from labkit.lessons import NOTEBOOKS, ROOT
+from labkit.lessons.exercises import exercise
+from labkit.lessons.regression import pytest_command
+
+LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+CORE = [path for path in LESSONS if path.stem != "99_claims"]
+MACHINE_PATH = re.compile(r"/(home|root|Users|work|tmp|var|private)/|[A-Z]:\\")
+TEXT_TYPES = {"text/plain", "text/html", "image/png", "text/markdown"}
+
+
+def code_cells(path: Path) -> list[Any]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def outputs(path: Path) -> list[Any]:
+    return [output for cell in code_cells(path) for output in cell.outputs]
+
+
+def ignored(cell: Any) -> bool:
+    return "nbval-ignore-output" in cell.metadata.get("tags", [])
+
+
+def gives_verdict(cell: Any) -> bool:
+    """A claim, or a printed True or False; never an ignored cell."""
+    shown = "".join(str(o.get("text") or o.get("data", {}).get("text/plain")) for o in cell.outputs)
+    return not ignored(cell) and ("claim(" in cell.source or bool(re.search("True|False", shown)))
+
+
+def test_there_are_lessons() -> None:
+    assert [path.stem for path in LESSONS][:3] == ["01_model", "02_zadd_options", "03_paging_drift"]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+class TestEveryLesson:
+    def test_every_code_cell_was_executed_in_order(self, path: Path) -> None:
+        cells = code_cells(path)
+        assert all(cell.source.strip() for cell in cells), "a code cell is empty"
+        counts = [cell.execution_count for cell in cells]
+        assert counts == list(range(1, len(cells) + 1))
+
+    def test_outputs_are_clean(self, path: Path) -> None:
+        for output in outputs(path):
+            assert output.output_type in ("stream", "display_data", "execute_result")
+            assert output.get("name", "stdout") == "stdout", output.get("text")
+            assert set(output.get("data", {})) <= TEXT_TYPES
+            assert "tags" not in output.metadata if "metadata" in output else True
+
+    def test_no_output_shows_a_path_of_a_machine(self, path: Path) -> None:
+        for output in outputs(path):
+            data = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
+            shown = json.dumps([data, output.get("text", ""), output.get("metadata", {})])
+            assert not MACHINE_PATH.search(shown), shown[:300]
+
+    def test_no_shell_and_no_trailing_semicolon(self, path: Path) -> None:
+        for cell in code_cells(path):
+            lines = cell.source.strip().splitlines()
+            assert not any(line.lstrip().startswith("!") for line in lines)
+            assert lines[0].split()[0] not in ("%%sh", "%%bash", "%%script", "%%capture")
+            assert not lines[-1].rstrip().endswith(";")
+
+    def test_no_cell_is_skipped_or_allowed_to_fail(self, path: Path) -> None:
+        known = {"parameters", "nbval-ignore-output"}
+        for cell in code_cells(path):
+            assert set(cell.metadata.get("tags", [])) <= known
+            assert "NBVAL" not in cell.source
+
+    def test_one_kernel(self, path: Path) -> None:
+        assert nbformat.read(path, as_version=4).metadata.kernelspec.name == "python3"
+
+    def test_ignored_cells_are_few_and_each_is_followed_by_a_verdict(self, path: Path) -> None:
+        cells = code_cells(path)
+        assert 5 * sum(map(ignored, cells)) <= len(cells)
+        waiting = None
+        for cell in cells:
+            if ignored(cell):
+                assert waiting is None, f"no verdict follows: {waiting}"
+                waiting = cell.source
+            elif gives_verdict(cell):
+                waiting = None
+        assert waiting is None, f"no verdict follows: {waiting}"
+
+    def test_claims_stand_in_strict_cells(self, path: Path) -> None:
+        for cell in code_cells(path):
+            assert not (ignored(cell) and re.search(r"\bclaim\(", cell.source))
+
+    def test_cells_are_calm(self, path: Path) -> None:
+        sizes = [len(cell.source.strip().splitlines()) for cell in code_cells(path)]
+        assert max(sizes) <= 15
+        assert statistics.median(sizes) <= 4
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+class TestShape:
+    def test_it_opens_and_ends_as_every_lesson_does(self, path: Path) -> None:
+        headings = [
+            line.lstrip("# ")
+            for cell in nbformat.read(path, as_version=4).cells
+            if cell.cell_type == "markdown"
+            for line in cell.source.splitlines()
+            if line.startswith("#")
+        ]
+        assert headings[1] == "Guess first"
+        assert {"Pitfalls", "Where next"} <= set(headings)
+        assert any(heading.startswith("Exercise") for heading in headings)
+        assert headings[-1] == "Where next"
+
+    def test_parameters_and_connection_stand_in_a_cell_each(self, path: Path) -> None:
+        cells = code_cells(path)
+        assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1
+        assert sum("connect(server)" in cell.source for cell in cells) == 1
+
+    def test_it_has_a_measured_figure(self, path: Path) -> None:
+        sources = [cell.source for cell in code_cells(path)]
+        assert any(source.endswith("plt.show()") for source in sources)
+        assert sum(map(ignored, code_cells(path))) >= 1
+
+    def test_stubs_are_made_from_the_solutions(self, path: Path) -> None:
+        sources = [cell.source for cell in code_cells(path)]
+        names = re.findall(r'\bexercise\("(\w+)"\)', "\n".join(sources))
+        assert names
+        for name in names:
+            assert exercise(name).stub() in sources
+            shown = [o.get("text") for c in code_cells(path) for o in c.outputs if "check(" in c.source]
+            assert "Not attempted.\n" in shown
+
+
+def test_nbval_collects_every_code_cell() -> None:
+    command = [*pytest_command([str(NOTEBOOKS)]), "--collect-only", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    collected = re.findall(r"^notebooks/(\w+)\.ipynb::", done.stdout, re.MULTILINE)
+    expected = {path.stem: len(code_cells(path)) for path in LESSONS}
+    assert {name: collected.count(name) for name in set(collected)} == expected
+    assert done.returncode == 0, done.stdout[-2000:]
