@@ -28,6 +28,7 @@ def examine() -> tuple[list[str], bool]:
         try:
             lines.append(f"{role:10} {_server(role)}")
         except LabError as error:
+            lines.append(f"{role:10} none: see below")
             wrong.append(str(error))
         lines.append(f"{'':10} containers: {container.status(role)}")
         at = binaries.installed(role)

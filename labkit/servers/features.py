@@ -12,7 +12,8 @@ class Feature:
     """One feature.
 
     Attributes:
-        probe: a command that succeeds only where the feature is there, and changes nothing.
+        probe: a command that succeeds only where the feature is there, and changes nothing;
+            subcommands stand with their command, or redis-py would read the reply as COMMAND's.
         shown: its name for people, with the first version that has it.
     """
 
@@ -28,7 +29,7 @@ FEATURES = {
     "aggregate-count": Feature(
         ("ZUNION", "1", _NONE, "AGGREGATE", "COUNT"), "AGGREGATE COUNT (Redis 8.8)"
     ),
-    "command-docs": Feature(("COMMAND", "DOCS", "ZADD"), "COMMAND DOCS (Redis 7.0)"),
+    "command-docs": Feature(("COMMAND DOCS", "ZADD"), "COMMAND DOCS (Redis 7.0)"),
     "zmpop": Feature(("ZMPOP", "1", _NONE, "MIN"), "ZMPOP (Redis 7.0)"),
     "expire-nx": Feature(("EXPIRE", _NONE, "1", "NX"), "EXPIRE ... NX (Redis 7.0)"),
 }
