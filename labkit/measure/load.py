@@ -91,7 +91,7 @@ def load(
                 failure = error
             settle(0)
     except RedisError as error:
-        failure = error
+        failure = LabError(f"The connection was lost ({str(error).rstrip('.')})")
     finally:
         if waiting:  # somebody else's next command would read these replies
             connection.disconnect()
