@@ -69,18 +69,18 @@ def start(role: str, *options: str) -> Embedded:
     path = folder / "s"
     command = [str(program), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(folder), "--loglevel", "warning"]
-    log = _memory_file()
-    try:
-        guard = spawn([*command, *options], folder, output=log)
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise LabError(f"The embedded {role} cannot be started: {error.strerror}.") from error
-    server = Embedded(role, path, guard)
-    try:
-        _wait_for_ping(server, log)
-    except BaseException:  # an interrupt of the cell too: nobody would know of the server
-        server.stop()
-        raise
+    with _memory_file() as log:
+        try:
+            guard = spawn([*command, *options], folder, output=log)
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise LabError(f"The embedded {role} cannot be started: {error.strerror}.") from error
+        server = Embedded(role, path, guard)
+        try:
+            _wait_for_ping(server, log)
+        except BaseException:  # an interrupt of the cell too: nobody would know of the server
+            server.stop()
+            raise
     return server
 
 
