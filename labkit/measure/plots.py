@@ -45,7 +45,11 @@ def new_figure(
     fig.add_artist(Rectangle((0, 0), 1, 1, transform=fig.transFigure, alpha=0))
     if title:
         # Flush with the figure, not with the axes, whose left edge moves with the tick labels.
-        fig.suptitle(textwrap.fill(title, int(size[0] * 9)), x=0.012, ha="left")
+        text = fig.suptitle(title, x=0.012, ha="left")
+        width = len(title)
+        while text.get_window_extent().x1 > fig.bbox.width - 8 and width > 20:
+            width -= 1
+            text.set_text(textwrap.fill(title, width))
     ax.set(xlabel=x, ylabel=y)
     return fig, ax
 
