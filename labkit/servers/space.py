@@ -1,4 +1,4 @@
-"""A lesson's own key space, and the guards that keep everything else untouched."""
+"""A lesson's own key space, and how it is taken and given back."""
 
 from __future__ import annotations
 
@@ -12,24 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis
-from redis._parsers import Encoder
 from redis.backoff import NoBackoff
-from redis.connection import ConnectionPool, PythonRespSerializer, parse_url
+from redis.connection import ConnectionPool, parse_url
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from labkit.errors import LabError
 from labkit.servers.embedded import alive
+from labkit.servers.fence import Fence
 from labkit.servers.find import redact
 
 MARKER = "labkit:space"  # in a database that a lab has taken; its value names the holder
 _BATCH = 1000
 _PATIENCE = 5.0  # seconds for a server's first answers; a lesson's own commands may take longer
-# Commands that reach outside of one database, forget which one it is, or end the server.
-_REFUSED = {"FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB", "MOVE", "MIGRATE", "REPLICAOF", "SLAVEOF"}
-_REFUSED |= {"FAILOVER", "RESET", "DEBUG"}
-_SCRIPTS = {"EVAL", "EVAL_RO", "SCRIPT", "FUNCTION"}
-_IN_SCRIPT = re.compile(rf"""['"]({"|".join(_REFUSED)}|SELECT)['"]""")
 
 
 @dataclass(frozen=True)
@@ -47,51 +42,6 @@ class Space:
     info: dict[str, Any]
     reset: Callable[[], None]
     close: Callable[[], None]
-
-
-class _Guarding(PythonRespSerializer):
-    """Packs commands for the wire, and refuses those that would leave the lesson's space.
-
-    Attributes:
-        configured: settings of the server that the lesson has changed.
-        closed: whether the space was given back.
-    """
-
-    def __init__(self, database: int) -> None:
-        super().__init__(6000, Encoder("utf-8", "strict", True).encode)
-        self._database = database
-        self.configured: set[str] = set()
-        self.closed = False
-
-    def pack(self, *args: Any) -> list[bytes]:
-        if self.closed:
-            raise LabError("This lab is closed.", "Run `connect(server)` again.")
-        name, *words = _text(args[0]).upper().split()
-        if name in _REFUSED or self._leaves(name, (*words, *args[1:])):
-            raise LabError(
-                f"{name} was not sent: it reaches beyond this lesson's keys, and the server "
-                "is not the lab's own.",
-                "`lab.reset()` empties the lesson's space.",
-            )
-        packed: list[bytes] = super().pack(*args)  # type: ignore[no-untyped-call]
-        return packed
-
-    def _leaves(self, name: str, arguments: tuple[Any, ...]) -> bool:
-        if name not in {"SELECT", "COPY", "CONFIG", *_SCRIPTS}:
-            return False  # nearly all commands, and they may have very many arguments
-        words = [_text(argument).upper() for argument in arguments]
-        if name == "SELECT":
-            return words != [str(self._database)]
-        if name == "COPY":
-            return "DB" in words[2:]
-        if name == "CONFIG":
-            self.configured.update(word.lower() for word in words[1::2] if words[0] == "SET")
-            return words[:1] in (["REWRITE"], ["RESETSTAT"])
-        return words[:1] == ["FLUSH"] or bool(_IN_SCRIPT.search(" ".join(words)))
-
-
-def _text(argument: Any) -> str:
-    return argument.decode(errors="replace") if isinstance(argument, bytes) else str(argument)
 
 
 def open_client(url: str, *, database: int | None = None, **options: Any) -> redis.Redis:
@@ -160,7 +110,7 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
                 f"({foreign:,} of them); nothing was written.",
                 "If lessons may use an empty database beside them, set LABKIT_ALLOW_FOREIGN=1.",
             )
-        client, guard, holder = _take_database(url)
+        client, fence, holder = _take_database(url)
     except redis.RedisError as error:
         raise _unusable(redact(url), error) from error
     settings: dict[Any, Any] = {}
@@ -181,13 +131,13 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
     def close() -> None:
         # A server that has gone away in the meantime has nothing left to tidy.
         with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
-            if not guard.closed and client.get(MARKER) == holder:
-                for name in guard.configured & settings.keys():
+            if not fence.closed and client.get(MARKER) == holder:
+                for name in fence.configured & settings.keys():
                     if client.config_get(name).get(name) != settings[name]:
                         client.config_set(name, settings[name])
                 reset()
                 client.delete(MARKER)
-        guard.closed = True
+        fence.closed = True
         client.close()
 
     return Space(client, info, reset, close)
@@ -208,16 +158,16 @@ def _foreign_keys(url: str, info: dict[str, Any]) -> int:
     return count
 
 
-def _take_database(url: str) -> tuple[redis.Redis, _Guarding, str]:
+def _take_database(url: str) -> tuple[redis.Redis, Fence, str]:
     holder = f"labkit-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}"
     refusals: list[redis.ResponseError] = []
     numbers = _databases(url)
     for number in numbers:
-        guard = _Guarding(number)
-        client = open_client(url, database=number, client_name=holder, command_packer=guard)
+        fence = Fence(number)
+        client = open_client(url, database=number, client_name=holder, command_packer=fence)
         try:
             if _mark(client, holder):
-                return client, guard, holder
+                return client, fence, holder
         except redis.ResponseError as error:
             if not re.search("DB index|SELECT", str(error)):  # there are fewer databases
                 raise

@@ -266,6 +266,7 @@ def test_what_stays_in_the_space_is_sent(url: str) -> None:
     assert lab.redis.eval("return redis.call('GET', KEYS[1])", 1, "db") == "SELECT"
     assert lab.redis.eval("return select('#', 'a', 'b')", 0) == 2  # Lua's own
     lab.redis.rpush("flushall", "FLUSHALL")
+    assert replay(lab, '"" k')[0][1].startswith("(error) ERR unknown command")
     assert lab.client(decode_responses=False).get("copy") == b"SELECT"
     with pytest.raises(LabError, match="was not sent"):
         lab.client().flushall()
