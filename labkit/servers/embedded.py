@@ -117,10 +117,8 @@ def alive(process: int) -> bool:
     """Whether there is a process of this number."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)  # there is one, of another user
     return True
 
 
