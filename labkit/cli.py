@@ -74,8 +74,7 @@ def lab(args: Sequence[str]) -> None:
     from labkit.lessons import NOTEBOOKS
 
     _installed_servers()
-    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={NOTEBOOKS}", *args]
-    sys.exit(subprocess.call(command))
+    sys.exit(subprocess.call([sys.executable, "-m", "jupyterlab", *args], cwd=NOTEBOOKS))
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""What nbval does not look at: that every lesson was run whole, in order, and left clean outputs."""
+"""What nbval does not look at: every lesson ran whole, in order, and left clean outputs."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ class TestShape:
         assert names
         for name in names:
             assert exercise(name).stub() in sources
-            shown = [o.get("text") for c in code_cells(path) for o in c.outputs if "check(" in c.source]
+            shown = [
+                o.get("text") for c in code_cells(path) for o in c.outputs if "check(" in c.source
+            ]
             assert "Not attempted.\n" in shown
 
 
