@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -48,7 +49,7 @@ def weighed(step: int, largest: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["server", "members", "bytes"])
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[], tuple[Figure, Axes]]] = {
     "crowded": lambda: time_by_size(swept(), LONG),
     "linear": lambda: time_by_size(swept(), "A finding", log_y=False),
     "one line": lambda: time_by_size(swept(1, 1), "A finding"),
