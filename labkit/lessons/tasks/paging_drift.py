@@ -142,7 +142,7 @@ def _difference(seen: list[Row], right: list[Row], last: Row | None) -> str:
 
 TASKS = (
     Task(
-        stars=3,
+        stars=2,
         question=(
             "The shop's list has a button *next page*. Write `next_page` so that no book is "
             "skipped and none comes twice, on any board and any page size, also when five books "
