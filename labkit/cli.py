@@ -236,7 +236,7 @@ def bench(members: int) -> None:
     \b
     Example: labkit bench --members 100000
     """
-    from labkit.lessons.bench import table
+    from labkit.bench import table
 
     _installed_servers()
     click.echo(table(members))

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 from labkit.errors import LabError
 from labkit.servers import binaries
@@ -36,6 +37,11 @@ class Embedded:
     role: str
     socket: Path
     guard: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        """The socket as a URL that redis-py reads."""
+        return f"unix://{quote(str(self.socket))}"
 
     def stop(self) -> None:
         """End the server and remove its folder; nothing happens when it has ended already."""

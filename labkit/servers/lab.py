@@ -7,7 +7,6 @@ import contextlib
 import os
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote
 
 from redis import ConnectionPool, Redis
 
@@ -37,7 +36,7 @@ class Server:
             if source.kind == "embedded":
                 process = embedded.start(source.role)
                 ending.callback(process.stop)
-                self.space = own_space(f"unix://{quote(str(process.socket))}")
+                self.space = own_space(process.url)
             else:
                 # What stands in the containers of compose.yaml is the lab's own affair.
                 refuse = source.kind == "url" and not allow_foreign

@@ -26,7 +26,7 @@ def _valkey_server() -> Iterator[embedded.Embedded]:
 
 
 def _fresh(server: embedded.Embedded) -> Iterator[redis.Redis]:
-    client = open_client(f"unix://{server.socket}")
+    client = open_client(server.url)
     client.flushall()
     yield client
     client.close()

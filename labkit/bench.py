@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from urllib.parse import quote
 
 from labkit.measure import client_time, load
 from labkit.servers import binaries, embedded
@@ -49,7 +50,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _load(members: int) -> Row:
     """``load`` against ``redis-cli --pipe`` with a ready-made file, one ZADD a member."""
     server = embedded.start("redis")
-    client = open_client(f"unix://{server.socket}")
+    client = open_client(server.url)
     names = [f"97804{number:08d}" for number in range(members)]
     scores = [float(number * 7919 % members) for number in range(members)]
     cli = binaries.ensure("redis").with_name("redis-cli")
@@ -88,7 +89,7 @@ def _start() -> Row:
         command = [str(binaries.ensure("redis")), "--port", "0", "--save", ""]
         command += ["--unixsocket", str(folder / "s")]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as bare:
-            client = open_client(f"unix://{folder}/s")
+            client = open_client(f"unix://{quote(str(folder))}/s")
             while not _answers(client):
                 time.sleep(0.002)
             taken.append(time.perf_counter())
@@ -119,7 +120,7 @@ def _answers(client: object) -> bool:
 def _timer() -> Row:
     """``client_time`` against a bare loop around the same calls."""
     server = embedded.start("redis")
-    client = open_client(f"unix://{server.socket}")
+    client = open_client(server.url)
     client.zadd("z", {"a": 1})
 
     def theirs() -> None:
