@@ -11,7 +11,7 @@ from labkit.measure.load import load
 from labkit.measure.memory import Memory, bytes_per_member, memory
 from labkit.measure.plots import memory_by_members, new_figure, time_by_size
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
-from labkit.measure.sweep import exponent, growth, sweep
+from labkit.measure.sweep import exponent, sweep
 
 __all__ = [
     "CommandTime",
@@ -21,7 +21,6 @@ __all__ = [
     "bytes_per_member",
     "client_time",
     "exponent",
-    "growth",
     "load",
     "memory",
     "memory_by_members",

@@ -150,34 +150,3 @@ def exponent(n: Iterable[float], t: Iterable[float]) -> float:
             "A growth needs two or more points, all above zero.", "Measure with more calls."
         )
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def growth(frame: pd.DataFrame) -> pd.DataFrame:
-    """How each curve of a sweep grows: two fits by least squares.
-
-    Args:
-        frame: a result of `sweep`, best with four sizes or more.
-
-    Returns:
-        A row for each server and operation: ``exponent`` and the ``power_r2`` of its fit in
-        log-log space; ``usec_per_doubling``, the b of t = a + b * log2(n), and ``log_r2`` of
-        that fit. r2 is the explained share of the variance: it is low for a flat curve, where
-        there is nothing to explain.
-    """
-    import numpy as np
-    import pandas as pd
-
-    rows = []
-    for (server, operation), part in frame.groupby(["server", "operation"], sort=False):
-        t, doublings = part["usec_per_call"].to_numpy(float), np.log2(part["members"])
-        power = exponent(part["members"], t), _r2(doublings, np.log2(t))
-        slope = float(np.polyfit(doublings, t, 1)[0])
-        rows.append((server, operation, *power, slope, _r2(doublings, t)))
-    columns = ["server", "operation", "exponent", "power_r2", "usec_per_doubling", "log_r2"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _r2(x: Any, y: Any) -> float:
-    import numpy as np
-
-    return float(np.corrcoef(x, y)[0, 1] ** 2) if np.ptp(y) else 0.0

@@ -7,12 +7,11 @@ import random
 from collections import Counter
 from typing import Any
 
-import pandas as pd
 import pytest
 import redis
 
 from labkit.errors import LabError
-from labkit.measure import exponent, growth, load, server_time, sweep
+from labkit.measure import exponent, load, server_time, sweep
 from labkit.measure.sweep import Operation, _run
 
 SCRIPT = "return redis.call('zrange', KEYS[1], 0, ARGV[1])"
@@ -166,26 +165,3 @@ def test_exponent_of_a_logarithm_is_small() -> None:
 def test_exponent_of_what_has_none(n: list[float], t: list[float]) -> None:
     with pytest.raises(LabError, match="two or more points"):
         exponent(n, t)
-
-
-def test_growth_tells_a_logarithm_from_a_power() -> None:
-    shapes = {
-        "log": [1 + 0.25 * math.log2(n) for n in SIZES],
-        "linear": [0.001 * n for n in SIZES],
-        "flat": [0.5 for _ in SIZES],
-    }
-    rows = [
-        ("it", n, name, t)
-        for name, times in shapes.items()
-        for n, t in zip(SIZES, times, strict=True)
-    ]
-    frame = pd.DataFrame(rows, columns=["server", "members", "operation", "usec_per_call"])
-    found = growth(frame).set_index("operation")
-    assert list(found.index) == ["log", "linear", "flat"]
-    assert found["usec_per_doubling"]["log"] == pytest.approx(0.25)
-    assert found["log_r2"]["log"] == pytest.approx(1)
-    assert found["exponent"]["linear"] == pytest.approx(1)
-    assert found["power_r2"]["linear"] == pytest.approx(1)
-    assert found["log_r2"]["linear"] < 0.8
-    assert found["exponent"]["flat"] == pytest.approx(0, abs=1e-9)
-    assert found["power_r2"]["flat"] == 0
