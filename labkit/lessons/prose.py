@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup, escape
 from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer, find_lexer_class_by_name
@@ -91,6 +92,7 @@ def colours() -> Markup:
 
 
 FILTERS = {
+    "markdown": lambda text: Prose(Path(), ()).html(NotebookNode(source=text)),
     "python": lambda source: Markup(highlight(source, PythonLexer(), HtmlFormatter())),
     "terminal": lambda text: Markup(ansi2html(text)),  # escapes, and keeps colours
 }
