@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import tempfile
 from pathlib import Path
 
 from labkit.errors import LabError
@@ -31,3 +32,18 @@ def find_lesson(name: str) -> Path:
     near = difflib.get_close_matches(wanted, names + [n[3:] for n in names], n=2, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(names)}."
     raise LabError(f"There is no lesson {wanted!r}.", hint)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a text file in one step: an interrupted run leaves the old one, never half of one.
+
+    Raises:
+        LabError: the system does not let it be written.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            new = Path(folder, path.name)
+            new.write_text(text, encoding="utf-8", newline="\n")
+            new.replace(path)
+    except OSError as error:
+        raise LabError(f"{path.name} cannot be written: {error.strerror}.") from error

@@ -6,9 +6,7 @@ lets a browser fetch nothing.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import lessons as _lessons
+from labkit.lessons import write as write
 from labkit.lessons.claims import Row, ledger
 
 
@@ -103,15 +102,3 @@ def render(folder: Path) -> None:
         page(lesson.name, "lesson", texts=texts, headings=words.headings, **about)
     page("index", "index")
     page("claims", "claims")
-
-
-def write(path: Path, text: str) -> None:
-    """Replaces a file in one step, so that an interrupted run leaves no half page."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import LabError
-from labkit.lessons import NOTEBOOKS, ROOT, find_lesson, lesson_names
+from labkit.lessons import ROOT, find_lesson, lesson_names, write
 
 STORED_ON = "Redis 8.10."  # the stored outputs are those of this server
 # A cell that loads a million members takes seconds here; on a busy machine, minutes. Past this
@@ -24,19 +22,9 @@ def pytest_command(args: Sequence[str]) -> list[str]:
 
     Without a path among ``args`` it takes labkit's tests and all lessons.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        f"--rootdir={ROOT}",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-    ]
+    command = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", f"{ROOT}/pyproject.toml"]
     command += ["--nbval", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}"]
-    command += [f"--nbval-sanitize-with={SANITIZE}", *args]
-    if not any(Path(arg.partition("::")[0]).exists() for arg in args):
-        command += [str(ROOT / "labkit" / "tests"), str(NOTEBOOKS)]
-    return command
+    return [*command, f"--nbval-sanitize-with={SANITIZE}", "-p", "labkit.lessons.whole", *args]
 
 
 def refresh_lessons(names: Sequence[str] = ()) -> bool:
@@ -87,7 +75,7 @@ def _refresh(path: Path) -> None:
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    _replace(path, nbformat.writes(notebook) + "\n")
+    write(path, nbformat.writes(notebook) + "\n")
 
 
 def _check_server(notebook: Any) -> None:
@@ -100,16 +88,3 @@ def _check_server(notebook: Any) -> None:
                         f"It ran on {label}, and stored outputs are those of {STORED_ON}x.",
                         "Unset LABKIT_REDIS_URL, or bring up the containers.",
                     )
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise LabError(f"{path.name} cannot be written: {error.strerror}.") from error
