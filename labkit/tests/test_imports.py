@@ -1,4 +1,4 @@
-"""Who may know whom, what an import costs, and how big files are."""
+"""Who may know whom, what an import brings along, and how big files are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAY = {
     "boards": {"errors"},
     "bookstore": {"errors", "boards"},
     "lessons": {"errors", "servers"},
-    "bench": {"servers", "measure"},
+    "bench": {"errors", "servers", "measure"},
     "cli": {"errors", "servers", "lessons", "bench"},
     "labkit": {"errors", "servers", "lessons"},
     "__main__": {"cli"},
@@ -117,7 +117,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 
 def test_files_are_short() -> None:
-    long = {p.name: n for p in _files() if (n := len(p.read_text().splitlines())) > 300}
+    long = {p.name: n for p in _files() if (n := len(p.read_text().splitlines())) > 260}
     assert long == {}
 
 
@@ -133,7 +133,10 @@ def _code_lines(path: Path) -> int:
 
 
 def test_labkit_is_small() -> None:
-    """The exercises count as lessons: a student reads them, and each new lesson brings some."""
+    """2,500 lines of code: blank lines, comments and docstrings are not counted.
+
+    Nor are the exercises: a student reads them, and each new lesson brings some of its own.
+    """
     tasks = LABKIT / "lessons" / "tasks"
     counted = [p for p in _files() if _part(p) != "bookstore" and tasks not in p.parents]
     assert sum(map(_code_lines, counted)) <= 2500
