@@ -62,7 +62,10 @@ def load(
     if batch < 1:
         raise LabError(f"A batch of {batch} pairs loads nothing.", "Some 1,000 are right.")
     pool = client.connection_pool
-    connection: Any = pool.get_connection()
+    try:
+        connection: Any = pool.get_connection()
+    except RedisError as error:
+        raise LabError(f"Loading {key!r} failed: {str(error).rstrip('.')}.", AGAIN) from error
     waiting: deque[int] = deque()
     added = 0
     failure: Exception | None = None

@@ -140,13 +140,13 @@ def exponent(n: Iterable[float], t: Iterable[float]) -> float:
     About 0 for O(1), little more for what grows like log n, 1 for O(n). Any units.
 
     Raises:
-        LabError: fewer than two points, or one that is not above zero.
+        LabError: fewer than two sizes, or a value that is not above zero.
     """
     import numpy as np
 
     x, y = np.array(list(n), float), np.array(list(t), float)
-    if len(x) < 2 or min(x.min(), y.min()) <= 0:
-        raise LabError(
-            "A growth needs two or more points, all above zero.", "Measure with more calls."
-        )
+    if len(set(x)) < 2:
+        raise LabError("A growth needs two or more sizes.", "Measure at another size as well.")
+    if min(x.min(), y.min()) <= 0:
+        raise LabError("A growth needs values above zero.", "Measure with more calls.")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from labkit.errors import LabError
 from labkit.measure import load, server_time
 from labkit.servers import binaries
+from labkit.servers.space import open_client
 
 
 def raw(client: redis.Redis) -> redis.Redis:
@@ -206,6 +207,12 @@ def test_a_connection_that_is_cut_while_loading(either: redis.Redis) -> None:
         load(either, "k", cut())
     assert either.ping()
     assert either.zcard("k") < 100_000
+
+
+def test_no_server_at_all(tmp_path: Path) -> None:
+    nobody = open_client(f"unix://{tmp_path}/nobody")
+    with pytest.raises(LabError, match=r"Loading 'k' failed: .* No such file"):
+        load(nobody, "k", {"a": 1.0})
 
 
 def test_memory_of_the_client_does_not_grow_with_the_input(redis_client: redis.Redis) -> None:

@@ -161,7 +161,16 @@ def test_exponent_of_a_logarithm_is_small() -> None:
     assert 0 < exponent(SIZES, [math.log(n) for n in SIZES]) < 0.2
 
 
-@pytest.mark.parametrize(("n", "t"), [([10], [1]), ([1, 2], [0, 1]), ([0, 2], [1, 1])])
-def test_exponent_of_what_has_none(n: list[float], t: list[float]) -> None:
-    with pytest.raises(LabError, match="two or more points"):
+@pytest.mark.parametrize(
+    ("n", "t", "cure"),
+    [
+        ([], [], "at another size"),
+        ([10], [1], "at another size"),
+        ([10, 10], [1, 2], "at another size"),
+        ([1, 2], [0, 1], "with more calls"),
+        ([0, 2], [1, 1], "above zero"),
+    ],
+)
+def test_exponent_of_what_has_none(n: list[float], t: list[float], cure: str) -> None:
+    with pytest.raises(LabError, match=cure):
         exponent(n, t)
