@@ -17,6 +17,7 @@ from random import Random
 
 from labkit.errors import LabError
 from labkit.lessons import DATA
+from labkit.lessons.claims import claims
 
 SEED = 978
 BOOKS = 200
@@ -53,7 +54,7 @@ def regenerate(folder: Path = DATA) -> list[Path]:
 
 
 def facts(folder: Path = DATA) -> list[str]:
-    """What is true of the data sets of ``folder``: the lines that ``data/README.md`` states."""
+    """What is true of the ledger and the data sets of ``folder``, as ``data/README.md`` says it."""
     board = {isbn: int(copies) for isbn, copies in _read(folder / "board.csv")}
     sales = [(int(ms), isbn, int(copies)) for ms, isbn, copies in _read(folder / "sales.csv")]
     end = Counter(board)
@@ -61,7 +62,9 @@ def facts(folder: Path = DATA) -> list[str]:
         end[isbn] += copies
     tied = [n for n in Counter(board.values()).values() if n > 1]
     sizes = Counter(copies for *_, copies in sales)
+    sources = Counter((claim.source, claim.id[0]) for claim in claims().values())
     return [
+        *(f"| {source} | {letter} | {n} |" for (source, letter), n in sources.items()),
         f"{len(board)} books, {sum(board.values()):,} copies at the start",
         f"{sum(tied)} books share their number of copies with another, in {len(tied)} ties; "
         f"the largest tie has {max(tied)} books",
