@@ -89,10 +89,14 @@ def test_run_all(lab_url: str, page: Page) -> None:
     assert [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"] == []
     assert sum("image/png" in o.get("data", {}) for o in outputs) >= 5
     assert {folder for _, _, folder in embedded.running()} - before
-    if folder := os.environ.get("LABKIT_SCREENSHOTS"):
-        figures = page.locator(".jp-RenderedImage img")
-        for number in range(figures.count()):
-            figures.nth(number).scroll_into_view_if_needed()
+    figures = page.locator(".jp-RenderedImage img")
+    assert figures.count() >= 5
+    for number in range(figures.count()):
+        figure = figures.nth(number)
+        figure.scroll_into_view_if_needed()
+        expect(figure).to_be_in_viewport()
+        assert figure.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+        if folder := os.environ.get("LABKIT_SCREENSHOTS"):
             page.screenshot(path=f"{folder}/jupyterlab-{number}.png")
 
 
