@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from labkit.measure.client_time import Latencies, client_time
 from labkit.measure.load import load
-from labkit.measure.memory import Memory, bytes_per_member, memory
+from labkit.measure.memory import Memory, memory
 from labkit.measure.plots import memory_by_members, new_figure, time_by_size
 from labkit.measure.server_time import CommandTime, ServerTime, server_time
 from labkit.measure.sweep import exponent, sweep
@@ -18,7 +18,6 @@ __all__ = [
     "Latencies",
     "Memory",
     "ServerTime",
-    "bytes_per_member",
     "client_time",
     "exponent",
     "load",

@@ -41,12 +41,3 @@ def memory(client: Redis, key: str | bytes) -> Memory:
     version = str(info.get(f"{name}_version", info["redis_version"]))
     allocator = str(client.info("memory")["mem_allocator"])
     return Memory(int(used), name.capitalize(), version, allocator)
-
-
-def bytes_per_member(client: Redis, key: str | bytes) -> float:
-    """`memory` of a sorted set, shared out over its members.
-
-    Raises:
-        LabError: there is no such key.
-    """
-    return memory(client, key).bytes / client.zcard(key)

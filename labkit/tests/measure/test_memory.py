@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from labkit.errors import LabError
-from labkit.measure import bytes_per_member, memory
+from labkit.measure import memory
 
 
 def test_it_is_the_servers_figure_over_every_member(either: redis.Redis) -> None:
@@ -17,7 +17,6 @@ def test_it_is_the_servers_figure_over_every_member(either: redis.Redis) -> None
     found = memory(either, "k")
     assert found.bytes == either.memory_usage("k", samples=0)
     assert 100_000 < found.bytes - short.bytes < 120_000
-    assert bytes_per_member(either, "k") == found.bytes / 5_001
 
 
 def test_it_names_server_version_and_allocator(both: dict[str, redis.Redis]) -> None:
@@ -31,5 +30,3 @@ def test_it_names_server_version_and_allocator(both: dict[str, redis.Redis]) -> 
 def test_a_missing_key_is_an_error(either: redis.Redis) -> None:
     with pytest.raises(LabError, match="no key 'absent'"):
         memory(either, "absent")
-    with pytest.raises(LabError, match="no key 'absent'"):
-        bytes_per_member(either, "absent")
