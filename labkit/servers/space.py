@@ -40,7 +40,7 @@ class Space:
 
     client: redis.Redis
     info: dict[str, Any]
-    reset: Callable[[], None]
+    reset: Callable[[], object]
     close: Callable[[], None]
 
 
@@ -79,11 +79,7 @@ def open_client(url: str, *, database: int | None = None, **options: Any) -> red
 def own_space(url: str) -> Space:
     """The space of a server that the lab started: all of it."""
     client = open_client(url)
-
-    def reset() -> None:
-        client.flushall()
-
-    return Space(client, client.info(), reset, client.close)
+    return Space(client, client.info(), client.flushall, client.close)
 
 
 def shared_space(url: str, *, refuse_foreign: bool) -> Space:
@@ -118,23 +114,24 @@ def shared_space(url: str, *, refuse_foreign: bool) -> Space:
         settings = client.config_get("*")
 
     def reset() -> None:
-        batch = []
-        for key in client.scan_iter(count=_BATCH):
-            if key != MARKER:
-                batch.append(key)
-            if len(batch) >= _BATCH:
+        cursor = -1
+        while cursor:
+            cursor, keys = client.scan(max(cursor, 0), count=_BATCH)
+            if batch := [key for key in keys if key != MARKER]:
                 client.unlink(*batch)
-                batch.clear()
-        if batch:
-            client.unlink(*batch)
 
     def close() -> None:
         # A server that has gone away in the meantime has nothing left to tidy.
         with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
-            if not fence.closed and client.get(MARKER) == holder:
-                for name in fence.configured & settings.keys():
-                    if client.config_get(name).get(name) != settings[name]:
-                        client.config_set(name, settings[name])
+            if fence.closed:
+                return
+            fence.marker = ""
+            for name in fence.configured & settings.keys():
+                if client.config_get(name).get(name) != settings[name]:
+                    client.config_set(name, settings[name])
+            # The lesson deleted a marker that is gone, unless the server was started anew.
+            same = client.info("server").get("run_id") == info.get("run_id")
+            if client.get(MARKER) in (holder, None if same else holder):
                 reset()
                 client.delete(MARKER)
         fence.closed = True
@@ -167,6 +164,7 @@ def _take_database(url: str) -> tuple[redis.Redis, Fence, str]:
         client = open_client(url, database=number, client_name=holder, command_packer=fence)
         try:
             if _mark(client, holder):
+                fence.marker = MARKER
                 return client, fence, holder
         except redis.ResponseError as error:
             if not re.search("DB index|SELECT", str(error)):  # there are fewer databases

@@ -233,6 +233,43 @@ REFUSED = [
     ("EVAL", 'redis.call("select", 0) return redis.call("set", "a", 1)', 0),
     (b"FLUSHALL",),
     ("SCRIPT LOAD", "return redis.call('flushdb')"),
+    ("EVAL", "return redis.call([[FLUSHALL]])", 0),
+    ("EVAL", "return redis.call('FLUSH'..'ALL')", 0),
+    ("EVAL", "return redis.pcall 'FLUSHALL'", 0),
+    ("EVAL", "return redis.call(ARGV[1])", 0, "FLUSHALL"),
+    ("EVAL", "local c = redis.call return c('FLUSHALL')", 0),
+    ("EVAL", "return redis['call']('FLUSHALL')", 0),
+    ("EVAL", "return redis.call('\\70LUSHALL')", 0),
+    ("EVAL", "return redis.call('GET', 'a') or redis.call(\"FLUSHALL\")", 0),
+    ("EVAL", "return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)", 1, "k"),
+    ("EVAL_RO", "return redis.pcall('SELECT', 0)", 0),
+    ("EVAL", "return server.call('FLUSHALL')", 0),
+    (b"script", b"load", b"return redis.call([[FLUSHALL]])"),
+    ("FUNCTION LOAD", "#!lua name=f\nredis.register_function('f', function() return 1 end)"),
+    ("FUNCTION", "DELETE", "f"),
+    ("FCALL", "f", 0),
+    ("SCRIPT", "KILL"),
+    ("SLOWLOG", "RESET"),
+    ("SLOWLOG RESET",),
+    ("LATENCY", "RESET"),
+    ("ACL", "SETUSER", "u", "on"),
+    ("ACL DELUSER", "u"),
+    ("ACL", "LOAD"),
+    ("ACL", "SAVE"),
+    ("ACL", "LOG", "RESET"),
+    ("SAVE",),
+    ("bgsave",),
+    ("BGREWRITEAOF",),
+    ("CLIENT", "KILL", "TYPE", "normal"),
+    ("CLIENT PAUSE", 1),
+    ("CLIENT", "NO-EVICT", "on"),
+    ("MODULE", "LIST"),
+    ("CLUSTER", "RESET"),
+    ("DEL", MARKER),
+    ("UNLINK", "k", MARKER.encode()),
+    ("SET", MARKER, "mine"),
+    ("RENAME", "k", MARKER),
+    ("EVAL", "return redis.call('DEL', KEYS[1])", 1, MARKER),
 ]
 
 
@@ -265,6 +302,19 @@ def test_what_stays_in_the_space_is_sent(url: str) -> None:
     assert lab.redis.copy("db", "copy")
     assert lab.redis.eval("return redis.call('GET', KEYS[1])", 1, "db") == "SELECT"
     assert lab.redis.eval("return select('#', 'a', 'b')", 0) == 2  # Lua's own
+    nested = "return redis.call(\"SET\", KEYS[1], redis.pcall( 'get' , KEYS[2])) -- recalled"
+    assert lab.redis.register_script(nested)(["copy", "db"]) == "OK"
+    assert lab.redis.eval("return ARGV[1]", 0, "redis.call('FLUSHALL')") == "redis.call('FLUSHALL')"
+    for command in ("SLOWLOG GET", "SLOWLOG LEN", "LATENCY LATEST", "CLIENT LIST", "ACL WHOAMI"):
+        lab.redis.execute_command(*command.split())
+    with lab.client().pipeline(transaction=False) as quiet:
+        packed = [("CLIENT", "REPLY", "OFF"), ("SET", "db", "quiet"), ("CLIENT", "REPLY", "ON")]
+        link = quiet.connection_pool.get_connection()
+        link.send_packed_command(link.pack_commands(packed))
+        assert link.read_response() == "OK"
+        link.disconnect()
+    assert lab.redis.getset("db", "SELECT") == "quiet"
+    assert lab.redis.get(MARKER)
     lab.redis.rpush("flushall", "FLUSHALL")
     assert replay(lab, '"" k')[0][1].startswith("(error) ERR unknown command")
     assert lab.client(decode_responses=False).get("copy") == b"SELECT"
@@ -294,6 +344,39 @@ def test_settings_are_undone_at_the_end(url: str) -> None:
     lab.close()
     with open_client(url) as client:
         assert client.config_get(*names) == before
+
+
+def test_a_lesson_that_deletes_every_key_leaves_nothing(url: str) -> None:
+    _fill(url, 0)
+    before = _contents(url)
+    with open_client(url) as client:
+        settings = client.config_get("zset-max-listpack-entries")
+    lab = _lab(url, foreign=True)
+    lab.redis.config_set("zset-max-listpack-entries", 7)
+    with pytest.raises(LabError, match=rf"DEL was not sent: {MARKER} marks .*`lab\.reset\(\)`"):
+        lab.redis.delete(*lab.redis.keys("*"))
+    lab.redis.eval("for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('DEL', k) end", 0)
+    assert lab.redis.dbsize() == 0
+    lab.redis.set("k", "mine")
+    lab.close()
+    assert _contents(url) == before
+    with open_client(url) as client:
+        assert client.config_get("zset-max-listpack-entries") == settings
+
+
+def test_a_server_that_was_started_anew_keeps_its_keys() -> None:
+    """Without the marker, what stands in the database there is somebody else's."""
+    port = free_port()
+    first = embedded.start("redis", "--port", str(port))
+    lab = _lab(f"redis://127.0.0.1:{port}/3")
+    lab.redis.set("k", "mine")
+    first.stop()
+    second = embedded.start("redis", "--port", str(port))
+    with open_client(f"redis://127.0.0.1:{port}/3") as client:
+        client.set("k", "theirs")
+        lab.close()
+        assert client.get("k") == "theirs"
+    second.stop()
 
 
 def test_a_closed_lab_writes_nothing(url: str) -> None:
