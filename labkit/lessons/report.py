@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
@@ -22,16 +21,19 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote
 
 from labkit import lessons as _lessons
 from labkit.errors import LabError
 from labkit.lessons.pages import render, write
+from labkit.servers.find import redact
 
 _GRACE = 10.0  # seconds a lesson's process gets to end its kernel before it is killed
 
 Work = dict[Path, dict[str, object]]  # notebook -> the parameters it is run with
+Events = SimpleQueue[tuple[Path, bool]]  # a cell of this notebook has begun; or, True: it has ended
 
 
 def run(
@@ -63,6 +65,8 @@ def run(
         what = f"{jobs} lessons at a time are none" if names else "There are no lessons"
         raise LabError(f"{what}: nothing to report.")
     folder = (out or _lessons.ROOT / "reports").absolute()
+    # Plain in every notation of the notebook, so that a password in it can be found there.
+    server = quote(server, safe=":/?#[]@!$&'()*+,;=%")
     values = {"server": server, "executed": str(folder / "executed"), **(parameters or {})}
     work = _plan([_lessons.find_lesson(name) for name in names], values, parameters or {})
     try:
@@ -148,26 +152,23 @@ def _execute_all(work: Work, folder: Path, scratch: Path, jobs: int) -> Iterator
     cells = sum(cell.cell_type == "code" for notebook in notebooks for cell in notebook.cells)
     cells += sum(map(bool, work.values()))  # papermill puts the values into a cell of their own
     waiting, running = deque(work), dict[Path, subprocess.Popen[bytes]]()
-    with tqdm(total=cells, unit="cell") as bar, selectors.DefaultSelector() as events:
+    events: Events = SimpleQueue()
+    with tqdm(total=cells, unit="cell") as bar:
         try:
             while waiting or running:
                 # What reads the executed lessons waits for all of them.
                 while waiting and len(running) < (1 if "executed" in work[waiting[0]] else jobs):
                     path = waiting.popleft()
-                    running[path] = _start(path, work[path], scratch)
-                    events.register(running[path].stdout, selectors.EVENT_READ, path)  # type: ignore[arg-type]
+                    running[path] = _start(path, work, scratch, events)
                 bar.set_description(", ".join(path.stem for path in running))
-                for key, _ in events.select():
-                    if begun := os.read(key.fd, 4096):
-                        bar.update(begun.count(b"\n"))
-                        continue
-                    events.unregister(key.fileobj)
-                    path = key.data
-                    status = running[path].wait()
-                    del running[path]
-                    failure = _collect(path.name, status, work[path], folder, scratch)
-                    bar.write(f"{path.stem}: {failure or 'done'}")
-                    yield failure
+                path, ended = events.get()
+                if not ended:
+                    bar.update()
+                    continue
+                status = running.pop(path).wait()
+                failure = _collect(path.name, status, work[path], folder, scratch)
+                bar.write(f"{path.stem}: {failure or 'done'}")
+                yield failure
         finally:
             for process in running.values():
                 process.stdin.close()  # type: ignore[union-attr]
@@ -178,17 +179,22 @@ def _execute_all(work: Work, folder: Path, scratch: Path, jobs: int) -> Iterator
                     process.kill()
 
 
-def _start(path: Path, values: dict[str, object], scratch: Path) -> subprocess.Popen[bytes]:
+def _start(path: Path, work: Work, scratch: Path, events: Events) -> subprocess.Popen[bytes]:
     # The values go by a file that only this user can read: a server's URL may hold a password.
-    (scratch / f"{path.name}.values").write_text(json.dumps(values))
+    (scratch / f"{path.name}.values").write_text(json.dumps(work[path]))
+    words = [sys.executable, "-m", __name__, str(path), str(scratch)]
+    pipe = subprocess.PIPE
     with (scratch / f"{path.name}.log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", __name__, str(path), str(scratch)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C reaches the report alone, which then ends the lessons
-        )
+        # In a session of its own Ctrl-C reaches the report alone, which then ends the lessons.
+        child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True)
+
+    def listen() -> None:  # a thread, because Windows cannot wait for several pipes
+        for _ in child.stdout or ():
+            events.put((path, False))
+        events.put((path, True))
+
+    threading.Thread(target=listen, daemon=True).start()
+    return child
 
 
 def _collect(name: str, status: int, values: dict[str, object], folder: Path, scratch: Path) -> str:
@@ -208,9 +214,8 @@ def _collect(name: str, status: int, values: dict[str, object], folder: Path, sc
         error = nbformat.v4.new_output("error", ename=kind.split(".")[-1], evalue=reason)
         begun[-1].outputs.append(error)
     text = nbformat.writes(notebook)
-    for value in values.values():
-        if isinstance(value, str) and (password := urlsplit(value).password):
-            text = text.replace(f":{password}@", ":***@")
+    for value in map(str, values.values()):
+        text = text.replace(value, redact(value))
     write(folder / "executed" / name, text)
     errors = [out for cell in code for out in cell.outputs if out.output_type == "error"]
     return f"{errors[0].ename}: {errors[0].evalue}".partition("\n")[0] if errors else ""

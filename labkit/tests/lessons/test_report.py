@@ -216,6 +216,40 @@ def test_values_reach_the_lessons_that_have_them(notebooks: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "redis://localhost:1?password=s3kret",
+        "redis://user:s3kret@localhost:1/0",
+        "unix:///tmp/s?db=2&password=s3kret&username=u",
+        "redis://user:a\"s3kret\\é'@localhost:1?password=s3kret",
+    ],
+)
+def test_no_password_is_written_anywhere(notebooks: Path, tmp_path: Path, url: str) -> None:
+    show = [
+        "# One",
+        'parameters:server = "redis"',
+        "print(server)\nserver",
+        "raise OSError(server)",
+    ]
+    lesson(notebooks, "01_model.ipynb", show)
+    assert not report.run(out=tmp_path / "out", server=url)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) == 4
+    assert [path.name for path in files if b"s3kret" in path.read_bytes()] == []
+    assert "***" in (tmp_path / "out" / "01_model.html").read_text()
+
+
+def test_pipes_are_not_waited_for_together(
+    notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows can wait for several sockets, not for several pipes."""
+    monkeypatch.delattr("selectors.DefaultSelector")
+    lesson(notebooks, "01_model.ipynb", ["# One", "print(1)"])
+    lesson(notebooks, "02_zadd_options.ipynb", ["# Two", "print(2)"])
+    assert report.run(out=tmp_path / "out", jobs=2)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         ("sizs", "1", "no.*'sizs'.*Near it: sizes"),
