@@ -22,7 +22,7 @@ class ContainerServer:
     Attributes:
         host, port: where it is published; the host is always 127.0.0.1.
         name, id: the container's, the id in full.
-        image, health: the image's name as compose.yaml gives it; always "healthy".
+        image: the image's name as compose.yaml gives it.
     """
 
     host: str
@@ -30,7 +30,6 @@ class ContainerServer:
     name: str
     id: str
     image: str
-    health: str
 
 
 class _NotFound(Exception):
@@ -95,7 +94,7 @@ def _server(box: dict[str, Any]) -> ContainerServer:
     if len(published) != 1 or published[0]["HostIp"] != _HOST:
         raise _NotFound(f"container {name} does not publish one port, and that on {_HOST} alone")
     port = int(published[0]["HostPort"])
-    return ContainerServer(_HOST, port, name, box["Id"], box["Config"]["Image"], health)
+    return ContainerServer(_HOST, port, name, box["Id"], box["Config"]["Image"])
 
 
 def _docker(*arguments: str) -> str:

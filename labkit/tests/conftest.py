@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,23 @@ import redis
 
 from labkit.servers import embedded
 from labkit.servers.space import open_client
+from labkit.tests.servers.processes import NOT_OURS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_server_of_the_user(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Neither a URL that the user has set nor containers that are up serve labkit's own tests.
+
+    By the environment, so that it holds for the processes that tests start as well. The tests
+    that want containers are the exception.
+    """
+    mine = (item for item in request.session.items if item.path == request.path)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in NOT_OURS:
+            patch.delenv(name, raising=False)
+        if not any(item.get_closest_marker("containers") for item in mine):
+            patch.setenv("DOCKER_HOST", f"unix://{os.devnull}")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ import psutil
 from labkit.servers import embedded
 
 GONE_SECONDS = 2.0  # what the issue allows between an owner's end and the server's
-_NOT_OURS = ("LABKIT_REDIS_URL", "LABKIT_VALKEY_URL", "LABKIT_ALLOW_FOREIGN")
+NOT_OURS = ("LABKIT_REDIS_URL", "LABKIT_VALKEY_URL", "LABKIT_ALLOW_FOREIGN")
 
 
 def until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
@@ -30,9 +30,8 @@ def until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
 
 
 def environment(**more: str | Path) -> dict[str, str]:
-    """This process's variables without those that choose a server."""
-    kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-    return {**kept, **{name: str(value) for name, value in more.items()}}
+    """This process's variables (conftest.py has removed those that choose a server) and more."""
+    return {**os.environ, **{name: str(value) for name, value in more.items()}}
 
 
 @contextlib.contextmanager

@@ -10,16 +10,10 @@ from labkit.servers.find import find, redact
 from labkit.servers.space import open_client
 
 
-@pytest.fixture(autouse=True)
-def _nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LABKIT_REDIS_URL", raising=False)
-    monkeypatch.delenv("LABKIT_VALKEY_URL", raising=False)
-
-
 @pytest.fixture
 def _container_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if Docker had said so; the real engine is the container tests' affair."""
-    up = container.ContainerServer("127.0.0.1", 16379, "lab-redis-1", "1", "redis", "healthy")
+    up = container.ContainerServer("127.0.0.1", 16379, "lab-redis-1", "1", "redis")
     monkeypatch.setattr(container, "find", lambda _: up)
 
 
