@@ -39,14 +39,14 @@ def _end(well: bool) -> None:
     sys.exit(0 if well else 1)
 
 
-def _installed_servers() -> None:
+def _installed_servers(server: str = "redis") -> None:
     """Fetch missing embedded builds here, with progress, and not inside the first kernel."""
     from labkit.servers import binaries
-    from labkit.servers.find import ROLES, find
+    from labkit.servers.find import find
 
-    for role in ROLES:
-        if find(role).kind == "embedded":
-            binaries.ensure(role)
+    for source in (find(server), find("valkey")):  # what a lesson runs on and is compared with
+        if source.kind == "embedded":
+            binaries.ensure(source.role)
 
 
 @main.command()
@@ -81,15 +81,9 @@ def lab(args: Sequence[str]) -> None:
 @click.argument("lessons", nargs=-1)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the pages [reports/].")
 @click.option("--server", default="redis", show_default=True, help="redis, valkey or a URL.")
-@click.option("-p", "--parameter", nargs=2, multiple=True, metavar="NAME VALUE")
+@click.option("-p", "--parameter", nargs=2, multiple=True, metavar="NAME VALUE", help="Of lessons.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Side by side.")
-def report(
-    lessons: Sequence[str],
-    out: Path | None,
-    server: str,
-    parameter: Sequence[tuple[str, str]],
-    jobs: int,
-) -> None:
+def report(lessons: Sequence[str], parameter: Sequence[tuple[str, str]], **options: Any) -> None:
     """Run LESSONS (all of them by default) and render them as pages.
 
     \b
@@ -97,8 +91,8 @@ def report(
     """
     from labkit.lessons import report as pages
 
-    _installed_servers()
-    _end(pages.run(lessons, out=out, server=server, parameters=dict(parameter), jobs=jobs))
+    _installed_servers(options["server"])
+    _end(pages.run(lessons, parameters=dict(parameter), **options))
 
 
 @main.command(context_settings={**_CONTEXT, "ignore_unknown_options": True})
@@ -180,7 +174,7 @@ def list_() -> None:
     rows = embedded.running()
     for role, owner, folder in rows:
         click.echo(f"{role:7} owner {owner}  {folder}")
-    click.echo(f"{len(rows)} embedded servers run.")
+    click.echo(f"Embedded servers that run: {len(rows)}.")
 
 
 @servers.command()
@@ -195,7 +189,7 @@ def stop() -> None:
     rows = embedded.running()
     for _, _, folder in rows:
         embedded.stop_at(folder)
-    click.echo(f"{len(rows) + embedded.sweep()} embedded servers ended.")
+    click.echo(f"Embedded servers ended: {len(rows)}. Folders cleared: {embedded.sweep()}.")
 
 
 @main.group(context_settings=_CONTEXT, invoke_without_command=True)

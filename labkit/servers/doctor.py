@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -40,12 +41,10 @@ def examine() -> tuple[list[str], bool]:
 def _server(role: str) -> str:
     source = find(role)
     if source.kind == "embedded" and not binaries.installed(role):
+        binaries.by_wheel(role)
         return f"would be embedded {binaries.BUILDS[role].version}, once it is fetched"
-    server = Server(source)
-    try:
+    with contextlib.closing(Server(source)) as server:
         return f"{server.label}, {source.shown}, malloc={server.allocator}"
-    finally:
-        server.close()
 
 
 def _packages() -> list[str]:

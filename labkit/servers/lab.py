@@ -45,8 +45,9 @@ class Server:
             self._ending = ending.pop_all()
         self.client: Redis = self.space.client
         info = self.space.info
-        self.name = str(info.get("server_name", "redis")).capitalize()
-        self.version = str(info.get("valkey_version", info["redis_version"]))
+        name = str(info.get("server_name", "redis"))  # Valkey calls itself so, Redis has no name
+        self.name = name.capitalize()
+        self.version = str(info.get(f"{name}_version", info.get("redis_version", "unknown")))
         self.allocator = str(info.get("mem_allocator", "unknown"))
 
     @property
@@ -78,19 +79,23 @@ class Lab:
 
     @cached_property
     def _other(self) -> Server:
-        return Server(find("valkey"), self._allow_foreign)
+        source, main = find("valkey"), self._main.source
+        if (source.url or source.role) == (main.url or main.role):
+            return self._main
+        return Server(source, self._allow_foreign)
 
     @property
     def valkey(self) -> Redis:
-        """The client of the Valkey that the lesson compares with; started when first asked for."""
+        """The client of the Valkey that the lesson compares with; started when first asked for.
+
+        The same as :attr:`redis` where the lesson runs on that Valkey.
+        """
         return self._other.client
 
     @property
     def servers(self) -> dict[str, Redis]:
         """Name and version -> client: the lesson's own server, then Valkey if that is another."""
-        servers = {self._main.label: self._main.client}
-        servers.setdefault(self._other.label, self._other.client)
-        return servers
+        return {server.label: server.client for server in self._compared()}
 
     def client(self, **settings: Any) -> Redis:
         """Another client of the lesson's server and space, with redis-py settings of its own.
@@ -128,19 +133,17 @@ class Lab:
             server.close()
 
     def _opened(self) -> list[Server]:
-        return [self._main, *([self._other] if "_other" in self.__dict__ else [])]
+        return list(dict.fromkeys([self._main, self.__dict__.get("_other", self._main)]))
+
+    def _compared(self) -> list[Server]:
+        return [self._main, *([self._other] if self._other.label != self._main.label else [])]
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, str], dict[str, object]]:
-        servers = [self._main, self._other]
+        servers = self._compared()
         lines = [f"{s.label} ({s.source.shown}, {s.allocator})" for s in servers]
         facts = [
-            {
-                "role": s.source.role,
-                "name": s.name,
-                "version": s.version,
-                "source": s.source.shown,
-                "allocator": s.allocator,
-            }
+            {"role": s.source.role, "source": s.source.shown, "name": s.name}
+            | {"version": s.version, "allocator": s.allocator}
             for s in servers
         ]
         return {"text/plain": "\n".join(lines)}, {"labkit": {"servers": facts}}
@@ -189,4 +192,5 @@ def _forget() -> None:
 
 
 # A forked child that ends must not end its parent's servers.
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forget)

@@ -274,12 +274,14 @@ def test_list_and_stop_of_the_command_line(folder: Path, monkeypatch: pytest.Mon
         listed = CliRunner().invoke(main, ["servers", "list"])
         assert listed.output.splitlines() == [
             f"valkey  owner {process.pid}  {family[0]}",
-            "1 embedded servers run.",
+            "Embedded servers that run: 1.",
         ]
+        (folder / "labkit-redis-999999999-left").mkdir()  # of an owner that is gone
         stopped = CliRunner().invoke(main, ["servers", "stop"])
-        assert stopped.output == "1 embedded servers ended.\n"
+        assert stopped.output == "Embedded servers ended: 1. Folders cleared: 1.\n"
         assert _gone(*family)
-        assert CliRunner().invoke(main, ["servers", "list"]).output == "0 embedded servers run.\n"
+        listed = CliRunner().invoke(main, ["servers", "list"])
+        assert listed.output == "Embedded servers that run: 0.\n"
 
 
 WORK = """

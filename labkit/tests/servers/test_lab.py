@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import redis
+from click.testing import CliRunner
 from jupyter_client.manager import KernelManager
 
 from labkit import connect
+from labkit.cli import main
 from labkit.errors import LabError
-from labkit.servers import embedded, lab
+from labkit.lessons import report
+from labkit.servers import binaries, embedded, lab
 from labkit.servers.features import FEATURES, has
 from labkit.servers.lab import Lab, current
-from labkit.tests.servers.processes import cli, environment, shared_server
+from labkit.servers.space import Space, own_space
+from labkit.tests.servers.processes import cli, environment, owner, said, shared_server
 
 NOBODY = "redis://:s3cret@localhost:1"  # nothing listens on port 1
 
@@ -51,6 +61,45 @@ def test_valkey_alone_is_one_server() -> None:
     opened = connect("valkey")
     assert list(opened.servers) == [opened._main.label]
     assert opened._main.label.startswith("Valkey 9.")
+    assert opened.valkey is opened.redis
+    assert len(opened._repr_mimebundle_()[1]["labkit"]["servers"]) == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("server", ["valkey", "URL"])
+def test_a_shared_valkey_is_opened_once(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its one database can have one lab."""
+    with shared_server(role="valkey") as url:
+        monkeypatch.setenv("LABKIT_VALKEY_URL", f"{url}/3")
+        opened = Lab(server.replace("URL", f"{url}/3"))
+        assert opened.valkey is opened.redis
+        opened.redis.set("k", 1)
+        opened.reset()
+        data, _ = opened._repr_mimebundle_()
+        assert data["text/plain"].count("Valkey") == 1
+        opened.close()
+        with contextlib.closing(redis.Redis.from_url(url)) as client:
+            assert client.info("keyspace") == {}
+
+
+def test_a_server_that_tells_little_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shy(url: str) -> Space:
+        return replace(own_space(url), info={"server_name": "valkey"})
+
+    monkeypatch.setattr(lab, "own_space", shy)
+    opened = Lab("valkey")
+    assert opened.redis.ping()
+    assert (opened._main.label, opened._main.allocator) == ("Valkey unknown", "unknown")
+    opened.close()
+
+
+def test_labkit_is_imported_where_nothing_forks() -> None:
+    """As on Windows, whose os has neither of these."""
+    code = "import os; del os.fork, os.register_at_fork, os.getuid, os.memfd_create\n"
+    code += "import labkit.cli, labkit.servers.doctor, labkit.lessons.report, labkit.bench\n"
+    code += "from labkit.servers import embedded\n"
+    code += "print(embedded.alive(os.getpid()), embedded.running())"
+    with tempfile.TemporaryDirectory(prefix=f"labkit-redis-{os.getpid()}-"), owner(code) as process:
+        assert said(process) == "True []"
 
 
 @pytest.mark.usefixtures("_closed")
@@ -202,6 +251,63 @@ def test_doctor_says_it_in_one_sentence() -> None:
     assert [w for w in wrong if "No server answers at redis://:***@localhost:1" in w]
     assert "s3cret" not in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_doctor_says_what_can_not_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no compiler
+    monkeypatch.setattr(binaries, "_wheel_fits", lambda _: False)
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 1
+    assert re.search(r"^wrong +No ready-made Redis .* make is missing", done.output, re.M)
+    assert re.search(r"^wrong +There is no embedded valkey for this machine", done.output, re.M)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "variables", "roles"),
+    [
+        ("redis", {}, {"redis", "valkey"}),
+        ("valkey", {}, {"valkey"}),
+        (NOBODY, {}, {"valkey"}),
+        (NOBODY, {"LABKIT_VALKEY_URL": NOBODY}, set()),
+        ("redis", {"LABKIT_REDIS_URL": NOBODY}, {"valkey"}),
+    ],
+)
+def test_a_report_fetches_only_what_it_uses(
+    server: str, variables: dict[str, str], roles: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: set[str] = set()
+    monkeypatch.setattr(binaries, "ensure", fetched.add)
+    monkeypatch.setattr(report, "run", lambda *_, **__: True)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(main, ["report", "--server", server])
+    assert done.exit_code == 0, done.output
+    assert fetched == roles
+
+
+def test_every_option_has_its_help() -> None:
+    for command in ("report", "bench"):
+        text = CliRunner().invoke(main, [command, "--help"]).output
+        options = text.partition("Options:")[2].strip().splitlines()
+        assert [line for line in options if not re.search(r"\S  +\S", line.strip())] == []
+
+
+def test_labkits_own_tests_do_not_meet_the_users_server() -> None:
+    test = f"{Path(__file__)}::test_close_may_be_repeated"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        env=environment(LABKIT_REDIS_URL=NOBODY, LABKIT_VALKEY_URL=NOBODY),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    # Nor containers that are up: no engine is asked, by this process and by those it starts.
+    assert os.environ["DOCKER_HOST"] == f"unix://{os.devnull}"
 
 
 def test_doctor_leaves_nothing_on_a_server_of_the_user() -> None:
