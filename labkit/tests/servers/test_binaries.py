@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,16 @@ def test_no_compiler_is_one_sentence(
     (tmp_path / "gcc").touch(0o755)
     _fails("redis", "from source make is missing", empty)
     _fails("valkey", "There is no embedded valkey for this machine", empty)
+
+
+def test_windows_builds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has a compiler."""
+    monkeypatch.setattr(binaries, "_wheel_fits", lambda _: False)
+    monkeypatch.setattr(shutil, "which", lambda name: f"C:/bin/{name}.exe")
+    monkeypatch.setattr(sys, "platform", "win32")
+    for role in binaries.BUILDS:
+        with pytest.raises(LabError, match=f"no embedded {role} for this .*docker compose up"):
+            binaries.by_wheel(role)
 
 
 def test_a_compiler_that_fails_is_one_sentence(
