@@ -81,7 +81,9 @@ def lab(args: Sequence[str]) -> None:
 @click.argument("lessons", nargs=-1)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the pages [reports/].")
 @click.option("--server", default="redis", show_default=True, help="redis, valkey or a URL.")
-@click.option("-p", "--parameter", nargs=2, multiple=True, metavar="NAME VALUE", help="Of lessons.")
+@click.option(
+    "-p", "--parameter", nargs=2, multiple=True, metavar="NAME VALUE", help="Set it in the lessons."
+)
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Side by side.")
 def report(lessons: Sequence[str], parameter: Sequence[tuple[str, str]], **options: Any) -> None:
     """Run LESSONS (all of them by default) and render them as pages.
