@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import lessons as _lessons
-from labkit.lessons import write as write
+from labkit.lessons import write
 from labkit.lessons.claims import Row, ledger
 
 

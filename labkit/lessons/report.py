@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 from labkit import lessons as _lessons
 from labkit.errors import LabError
-from labkit.lessons.pages import render, write
+from labkit.lessons.pages import render
 from labkit.servers.find import redact
 
 _GRACE = 10.0  # seconds a lesson's process gets to end its kernel before it is killed
@@ -216,7 +216,7 @@ def _collect(name: str, status: int, values: dict[str, object], folder: Path, sc
     text = nbformat.writes(notebook)
     for value in map(str, values.values()):
         text = text.replace(value, redact(value))
-    write(folder / "executed" / name, text)
+    _lessons.write(folder / "executed" / name, text)
     errors = [out for cell in code for out in cell.outputs if out.output_type == "error"]
     return f"{errors[0].ename}: {errors[0].evalue}".partition("\n")[0] if errors else ""
 

@@ -18,7 +18,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from labkit.errors import LabError
-from labkit.lessons import pages, report
+from labkit.lessons import report
 
 VALUES = """server = "redis"
 sizes = [10**2, 10**3]
@@ -284,13 +284,6 @@ def test_folders_that_cannot_be_written_are_refused(notebooks: Path, tmp_path: P
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(LabError, match="0 lessons at a time"):
         report.run(out=tmp_path / "out", jobs=0)
-
-
-def test_a_page_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    pages.write(tmp_path / "page.html", "old")
-    with pytest.raises(UnicodeEncodeError):
-        pages.write(tmp_path / "page.html", "new \ud800")
-    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("page.html", "old")]
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
