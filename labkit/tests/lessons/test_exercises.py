@@ -549,4 +549,4 @@ def test_the_client_is_as_before(redis_client: Client) -> None:
 def test_a_mistyped_name_is_told_the_near_one() -> None:
     with pytest.raises(LabError, match="next_page"):
         exercise("nextpage")
-    assert sorted(exercises()) == sorted(NAMES)
+    assert set(NAMES) <= set(exercises())
