@@ -203,7 +203,9 @@ print(sys.stdin.readline())
 """
     with owner(code) as process:
         family = _family(said(process))
-        (child,) = [p for p in psutil.Process(process.pid).children() if p.pid != family[1].pid]
+        children = psutil.Process(process.pid).children
+        assert until(lambda: len(children()) == 2)  # the owner forks after it has spoken
+        (child,) = [p for p in children() if p.pid != family[1].pid]
         process.kill()
         process.wait(timeout=30)
         assert _gone(*family)
