@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 IN_FLIGHT = 8  # commands sent ahead of their replies, so that the server never waits
+LOOKUPS = "for _ = 1, ARGV[1] do redis.call('ZSCORE', KEYS[1], '') end"
 AGAIN = "Mend this and load again: members that are there already are only overwritten."
 
 
@@ -103,6 +104,17 @@ def load(
         what = f"Loading {key!r} stopped after {added:,} new members: {str(failure).rstrip('.')}."
         raise LabError(what, AGAIN) from failure
     return added
+
+
+def finish_rehash(client: Redis, key: str | bytes) -> None:
+    """Let the hash table of a sorted set finish growing, so that what follows finds it at rest.
+
+    A table that has doubled moves its entries a step at a time, in the commands that come after:
+    as many lookups as there are members end that. They are made inside the server.
+    """
+    left: Any = client.zcard(key)
+    for done in range(0, left, 1_000_000):  # in parts, so that nobody else waits for all of them
+        client.eval(LOOKUPS, 1, key, min(left - done, 1_000_000))
 
 
 def _commands(

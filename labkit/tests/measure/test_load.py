@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labkit.errors import LabError
-from labkit.measure import load, server_time
+from labkit.measure import finish_rehash, load, memory, server_time
 from labkit.servers import binaries
 from labkit.servers.space import open_client
 
@@ -86,6 +86,22 @@ def test_100_001_members_from_arrays_and_from_an_iterator(either: redis.Redis) -
 def test_sizes_around_a_batch(redis_client: redis.Redis, size: int) -> None:
     assert load(redis_client, "k", (f"m{i}" for i in range(size)), range(size)) == size
     assert redis_client.zcard("k") == size
+
+
+def test_a_rehash_is_finished(either: redis.Redis) -> None:
+    """Two tables weigh more than one; and nothing is left that more lookups would move."""
+    freed = []
+    for size in (18_000, 30_000):  # just after Redis, just after Valkey has begun a rehash
+        either.flushall()
+        load(either, "k", ((f"m{i}", i) for i in range(size)))
+        growing = memory(either, "k").bytes
+        finish_rehash(either, "k")
+        finished = memory(either, "k").bytes
+        freed.append(growing - finished)
+        either.zmscore("k", ["x"] * 2 * size)
+        assert memory(either, "k").bytes == finished
+        assert either.zcard("k") == size
+    assert max(freed) > 100_000
 
 
 def test_extreme_scores(either: redis.Redis) -> None:
