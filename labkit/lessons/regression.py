@@ -62,6 +62,7 @@ def _refresh(path: Path) -> None:
         notebook,
         timeout=CELL_SECONDS,
         kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which is on loopback here
         resources={"metadata": {"path": str(path.parent)}},
         record_timing=False,
         coalesce_streams=True,
