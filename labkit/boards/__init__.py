@@ -1,0 +1,1 @@
+"""What boards are built from: lessons make it, later lessons use it."""

@@ -1,0 +1,249 @@
+"""Scores that say no: two numbers in one score, or a tie-break in the member.
+
+A score is an IEEE 754 double. It holds every whole number up to 2^53 and, above, only some of
+them; the server rounds the others and says nothing. What is built here refuses them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from labkit.errors import LabError
+
+LIMIT = 2**53  # how many whole numbers, from 0 on, a double keeps apart
+Range = tuple[int, int]  # lowest and highest, both included
+
+
+@dataclass(frozen=True)
+class Composite:
+    """Two whole numbers as one score: points first, a tie-break among equal points.
+
+    ::
+
+        board = Composite(points=(0, 2_000_000), tie=(0, 2**32 - 1))
+        client.zadd("board", {"zoe": board.encode(500, now)})
+        points, when = board.decode(client.zscore("board", "zoe"))
+
+    The score is ``(points - lowest points) * unit + place of the tie-break``, where ``unit`` is
+    the number of tie-breaks; no number between 0 and the highest score is left unused. Adding
+    ``n * unit`` with ZINCRBY adds n points and leaves the tie-break; nothing checks the range
+    then before `decode` does.
+
+    Attributes:
+        points: lowest and highest points, both included; any unit, below zero too.
+        tie: lowest and highest tie-break, both included; any unit, such as Unix seconds.
+        first: which tie-break is first where the highest score is (ZRANGE REV, ZPOPMAX): the
+            ``low`` (who was there earlier) or the ``high``. A queue, which is taken from the low
+            end and serves the earlier one first, has ``high``.
+
+    Raises:
+        LabError: the ranges have more pairs than a double has whole numbers; a range that is
+            none.
+
+    Source: whole numbers up to 2^53 are exact in a double (IEEE 754-2019, table 3.5: p = 53).
+    """
+
+    points: Range
+    tie: Range
+    first: Literal["low", "high"] = "low"
+
+    def __post_init__(self) -> None:
+        size = _size("points", self.points)
+        _check_tie(self.tie, self.first)
+        if size * self.unit > LIMIT:
+            most, ties = LIMIT // self.unit, LIMIT // size
+            (low, _), (start, _) = self.points, self.tie
+            fits = [f"points ({low}, {low + most - 1}) with these ties"] * (most > 0)
+            fits += [f"ties ({start}, {start + ties - 1}) with these points"] * (ties > 0)
+            raise LabError(
+                f"Points {self.points} and ties {self.tie} make {size * self.unit:,} pairs, and a "
+                f"double keeps {LIMIT:,} whole numbers apart.",
+                f"What fits: {'; '.join([*fits, 'the tie-break in the member (TieInMember)'])}.",
+            )
+
+    @property
+    def unit(self) -> int:
+        """What one point is worth in the score."""
+        return self.tie[1] - self.tie[0] + 1
+
+    def encode(self, points: int, tie: int) -> int:
+        """The score of a pair: a whole number from 0 to 2^53 - 1.
+
+        Raises:
+            LabError: not a whole number, or outside its declared range.
+        """
+        upper = _inside("points", points, self.points) - self.points[0]
+        return upper * self.unit + _place(tie, self.tie, self.first)
+
+    def decode(self, score: float | str) -> tuple[int, int]:
+        """Points and tie-break of a score, as ZSCORE replies it (float or text).
+
+        Raises:
+            LabError: no score of this codec: a fraction, a sign, too large, no number.
+        """
+        value = exact(score)
+        highest = (self.points[1] - self.points[0] + 1) * self.unit - 1
+        if not (value.is_integer() and 0 <= value <= highest):
+            raise LabError(
+                f"{score!r} is not a score of this codec, whose scores are 0 to {highest:,}.",
+                "Look for a writer that does not use it, or for ZINCRBY past a range.",
+            )
+        upper, place = divmod(int(value), self.unit)
+        return upper + self.points[0], _tie(place, self.tie, self.first)
+
+    def range_of(self, points: int) -> tuple[int, int]:
+        """Lowest and highest score of these points, both included: for ZCOUNT, ZRANGE BYSCORE."""
+        low = (_inside("points", points, self.points) - self.points[0]) * self.unit
+        return low, low + self.unit - 1
+
+
+@dataclass(frozen=True)
+class TieInMember:
+    """A tie-break in front of the member: for what does not fit into a score.
+
+    ::
+
+        board = TieInMember()
+        client.zadd("board", {board.encode(nanoseconds, "zoe"): 500})
+
+    Equal scores stand in the order of their members' bytes, and digits of one width stand in
+    the order of their numbers. The score stays plain points.
+
+    What it costs: the member is another one with every new tie-break, so an update is ZREM and
+    ZADD in one step; ZSCORE, ZINCRBY and ZADD GT by the id alone find nobody, and a hash from id
+    to member is needed; unions do not see that two members are one id.
+
+    Attributes:
+        tie: lowest and highest tie-break, both included; any unit and any size.
+        first: as for `Composite`.
+
+    Raises:
+        LabError: a range that is none.
+    """
+
+    tie: Range = (0, 2**64 - 1)
+    first: Literal["low", "high"] = "low"
+
+    def __post_init__(self) -> None:
+        _check_tie(self.tie, self.first)
+
+    @property
+    def width(self) -> int:
+        """Digits of the tie-break in every member."""
+        return len(str(self.tie[1] - self.tie[0]))
+
+    def encode(self, tie: int, id: str) -> str:
+        """The member: ``width`` digits, a colon, the id (any text).
+
+        Raises:
+            LabError: the tie-break is not a whole number of its range.
+        """
+        return f"{_place(tie, self.tie, self.first):0{self.width}d}:{id}"
+
+    def decode(self, member: str) -> tuple[int, str]:
+        """Tie-break and id of a member.
+
+        Raises:
+            LabError: a member that `encode` has not made.
+        """
+        digits, colon, id = member.partition(":")
+        known = colon and len(digits) == self.width and digits.isascii() and digits.isdigit()
+        if not known or int(digits) > self.tie[1] - self.tie[0]:
+            raise LabError(
+                f"The member {member!r} does not begin with a tie-break of {self.width} digits.",
+                "Look for a writer that does not use this form.",
+            )
+        return _tie(int(digits), self.tie, self.first), id
+
+
+def exact(value: Any) -> float:
+    """A plain score as the double that the server will keep, if that is the number itself.
+
+    Whole numbers, fractions and decimal text that no double holds are refused, so what is
+    accepted comes back from ZSCORE equal. A float is a double already; of numpy's numbers a
+    Python float is made, which redis-py can send.
+
+    Args:
+        value: int, float, Fraction, Decimal, a numpy number, or a decimal number as text.
+
+    Raises:
+        LabError: no double is equal to it; NaN; a bool or another type.
+    """
+    try:
+        number = Decimal(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, Real | Decimal):
+            raise InvalidOperation
+        score = float(number)
+    except (InvalidOperation, ValueError):  # a signalling NaN is a ValueError
+        raise LabError(f"{value!r} is not a number.", "Pass an int or a float.") from None
+    except OverflowError:
+        score = math.inf if number > 0 else -math.inf
+    if math.isnan(score):
+        raise LabError("NaN has no place in an order, so it is no score.", "Leave it out.")
+    if score != number:  # Python compares int, Fraction and Decimal with a float exactly
+        raise LabError(
+            f"A score cannot hold {_shown(value)}; the nearest double is {_shown(Decimal(score))}.",
+            "Take whole numbers up to 2^53, such as cents; keep a longer id in the member.",
+        )
+    return score
+
+
+def text(score: Any) -> str:
+    """The shortest decimal text that is read back as the same double; fit for a bound.
+
+    Raises:
+        LabError: as `exact`.
+    """
+    value = exact(score)
+    return str(int(value)) if value.is_integer() and abs(value) <= LIMIT else repr(value)
+
+
+def _size(name: str, span: Any) -> int:
+    whole = isinstance(span, tuple) and len(span) == 2 and all(map(_whole, span))
+    if not whole or span[0] > span[1]:
+        raise LabError(
+            f"The range of {name} is {span!r}.", "It is two whole numbers: (lowest, highest)."
+        )
+    return int(span[1] - span[0] + 1)
+
+
+def _check_tie(tie: Any, first: Any) -> None:
+    _size("ties", tie)
+    if first not in ("low", "high"):
+        raise LabError(f"First is {first!r}.", "Say which tie-break is first: 'low' or 'high'.")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    try:
+        return cut if len(cut := str(value)) <= 60 else f"{cut[:57]}..."
+    except ValueError:  # Python writes no int of thousands of digits
+        return "so long a number"
+
+
+def _inside(name: str, value: Any, span: Range) -> int:
+    if not _whole(value):
+        raise LabError(f"The {name} are {_shown(repr(value))}.", "Pass a whole number (an int).")
+    if not span[0] <= value <= span[1]:
+        raise LabError(
+            f"The {name} are {_shown(value)}, outside the declared {span[0]:,} to {span[1]:,}.",
+            "Declare a wider range, and write all scores anew.",
+        )
+    return int(value)
+
+
+def _place(tie: Any, span: Range, first: str) -> int:
+    """How many tie-breaks of the range stand below this one."""
+    value = _inside("ties", tie, span)
+    return span[1] - value if first == "low" else value - span[0]
+
+
+def _tie(place: int, span: Range, first: str) -> int:
+    return span[1] - place if first == "low" else span[0] + place
