@@ -23,6 +23,9 @@ SEED = 978
 BOOKS = 200
 SALES = 20_000
 HOUR = 3_600_000  # ms
+TITLES = 2_000  # of the week, beside the campaign book
+STEADY = 20
+CAMPAIGN = "9780441013593"  # the one book that bears its own ISBN: that of the source text
 _COPIES = (1, 1, 1, 1, 1, 1, 1, 1, 2, 3)  # copies of a sale; one in ten is 2, one in ten 3
 
 
@@ -50,6 +53,7 @@ def regenerate(folder: Path = DATA) -> list[Path]:
     return [
         _write(folder / "board.csv", "isbn,copies", ((b, board[b]) for b in sorted(books))),
         _write(folder / "sales.csv", "ms,isbn,copies", _sales(random, books)),
+        _write(folder / "week.csv", "day,isbn,copies", _week(Random(SEED + 7))),
     ]
 
 
@@ -62,6 +66,12 @@ def facts(folder: Path = DATA) -> list[str]:
         end[isbn] += copies
     tied = [n for n in Counter(board.values()).values() if n > 1]
     sizes = Counter(copies for *_, copies in sales)
+    week = [(int(day), isbn, int(copies)) for day, isbn, copies in _read(folder / "week.csv")]
+    days = Counter(isbn for _, isbn, _ in week)
+    plain, weighted = Counter[str](), Counter[str]()
+    for day, isbn, copies in week:
+        plain[isbn] += copies
+        weighted[isbn] += day * copies
     sources = Counter((claim.source, claim.id[0]) for claim in claims().values())
     return [
         *(f"| {source} | {letter} | {n} |" for (source, letter), n in sources.items()),
@@ -75,6 +85,12 @@ def facts(folder: Path = DATA) -> list[str]:
         f"{sizes.total():,} sales = " + " + ".join(f"{sizes[n]:,} of {n}" for n in sorted(sizes)),
         f"{sum(copies for *_, copies in sales):,} copies sold in the hour, "
         f"{end.total():,} on the board at its end",
+        f"{len(days):,} books in {len(week):,} rows, {plain.total():,} copies",
+        "in copies the first five have "
+        + ", ".join(str(copies) for _, copies in plain.most_common(5)),
+        f"weighted by day, {CAMPAIGN} is number "
+        f"{1 + sum(n > weighted[CAMPAIGN] for n in weighted.values())} of all",
+        f"{sum(n == 7 for n in days.values()):,} of {len(days):,} books sold on all seven days",
     ]
 
 
@@ -101,10 +117,10 @@ def check_digit(digits: str) -> int:
     return -sum(int(d) * (1, 3)[n % 2] for n, d in enumerate(digits)) % 10
 
 
-def _isbns(random: Random) -> list[str]:
+def _isbns(random: Random, n: int = BOOKS) -> list[str]:
     """Invented ISBNs of the English group, 978-0, in order of popularity."""
     isbns: dict[str, None] = {}
-    while len(isbns) < BOOKS:
+    while len(isbns) < n:
         digits = "9780" + "".join(str(_below(random, 10)) for _ in range(8))
         isbns[f"{digits}{check_digit(digits)}"] = None
     return list(isbns)
@@ -118,6 +134,18 @@ def _sales(random: Random, books: list[str]) -> list[tuple[int, str, int]]:
         (ms, books[bisect(shares, _below(random, shares[-1]))], _COPIES[_below(random, 10)])
         for ms in times
     ]
+
+
+def _week(random: Random) -> list[tuple[int, str, int]]:
+    """Seven days of sales, by day and isbn: day (1 is the oldest), isbn, copies above 0."""
+    rows = [(1, CAMPAIGN, 300)]
+    for n, isbn in enumerate(_isbns(random, TITLES)):
+        for day in range(1, 8):
+            if n < STEADY:
+                rows.append((day, isbn, 15 + _below(random, 16)))
+            elif copies := _below(random, 4 + 16 * (TITLES - n) // TITLES):
+                rows.append((day, isbn, copies))
+    return sorted(rows)
 
 
 def _below(random: Random, n: int) -> int:

@@ -34,6 +34,9 @@ def test_every_seed_writes_other_data(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("sales.csv", "\n195,", "\n196,", "sales.csv differs from its generator from line 3 on."),
         ("board.csv", "isbn,copies\n", "isbn,copies\r\n", "board.csv differs .* line 1 on."),
+        ("week.csv", "9780441013593,300", "9780441013593,301", "week.csv differs from its"),
+        ("README.md", "is number 89", "is number 90", "README.md does not say: weighted by day"),
+        ("README.md", "999 of 2,001", "1,100 of 2,001", "README.md does not say: 999 of 2,001"),
         ("README.md", "in 43 ties", "in 44 ties", "README.md does not say: 135 books share"),
         ("README.md", "20,000 sales of", "20,001 sales of", "README.md does not say: 20,000 sales"),
     ],
@@ -83,6 +86,41 @@ def test_popularity_falls_like_zipf() -> None:
     first, tenth, hundredth = (sold.most_common()[n - 1][1] for n in (1, 10, 100))
     assert 8 < first / tenth < 12.5
     assert 80 < first / hundredth < 125
+
+
+def test_the_week_has_the_shape_of_the_published_one() -> None:
+    """20 steady sellers, a long tail, and 300 copies of one book on the oldest day (A28)."""
+    week = data._read(DATA / "week.csv")
+    assert week == sorted(week)
+    assert {day for day, *_ in week} == set("1234567")
+    assert len({(day, isbn) for day, isbn, _ in week}) == len(week)
+    assert [row for row in week if row[1] == data.CAMPAIGN] == [["1", data.CAMPAIGN, "300"]]
+    sold: dict[str, list[int]] = {}
+    for _, isbn, copies in week:
+        sold.setdefault(isbn, []).append(int(copies))
+        assert int(isbn[-1]) == data.check_digit(isbn[:-1])
+    assert len(sold) == data.TITLES + 1
+    del sold[data.CAMPAIGN]
+    steady = [copies for copies in sold.values() if min(copies) >= 15 and len(copies) == 7]
+    assert len(steady) == data.STEADY
+    assert max(map(max, steady)) <= 30
+    tail = [copies for copies in sold.values() if copies not in steady]
+    assert min(map(min, tail)) == 1
+    assert max(map(max, tail)) == 18
+    assert max(map(sum, tail)) < min(map(sum, steady))
+    assert 0.45 < sum(len(copies) == 7 for copies in sold.values()) / len(sold) < 0.55
+
+
+def test_the_week_takes_nothing_from_the_other_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "TITLES", 30)
+    changed = {p.name for p in data.regenerate(tmp_path) if p.read_bytes() != _stored(p.name)}
+    assert changed == {"week.csv"}
+
+
+def _stored(name: str) -> bytes:
+    return (DATA / name).read_bytes()
 
 
 def test_the_ledger_is_as_the_readme_says() -> None:
