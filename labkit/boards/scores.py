@@ -7,15 +7,19 @@ them; the server rounds the others and says nothing. What is built here refuses 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from numbers import Integral, Real
+from operator import index
 from typing import Any, Literal
 
 from labkit.errors import LabError
 
 LIMIT = 2**53  # how many whole numbers, from 0 on, a double keeps apart
 Range = tuple[int, int]  # lowest and highest, both included
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,7 @@ class Composite:
             end and serves the earlier one first, has ``high``.
 
     Raises:
-        LabError: the ranges have more pairs than a double has whole numbers; a range that is
-            none.
+        LabError: more pairs than a double has whole numbers; a range that is none.
 
     Source: whole numbers up to 2^53 are exact in a double (IEEE 754-2019, table 3.5: p = 53).
     """
@@ -52,16 +55,17 @@ class Composite:
     first: Literal["low", "high"] = "low"
 
     def __post_init__(self) -> None:
-        size = _size("points", self.points)
-        _check_tie(self.tie, self.first)
+        low, high = points = _span("points", self.points)
+        start, _ = tie = _span("ties", self.tie, self.first)
+        vars(self).update(points=points, tie=tie)  # numpy's integers would wrap around
+        size = high - low + 1
         if size * self.unit > LIMIT:
             most, ties = LIMIT // self.unit, LIMIT // size
-            (low, _), (start, _) = self.points, self.tie
-            fits = [f"points ({low}, {low + most - 1}) with these ties"] * (most > 0)
-            fits += [f"ties ({start}, {start + ties - 1}) with these points"] * (ties > 0)
+            fits = [f"points {_shown((low, low + most - 1))} with these ties"] * (most > 0)
+            fits += [f"ties {_shown((start, start + ties - 1))} with these points"] * (ties > 0)
             raise LabError(
-                f"Points {self.points} and ties {self.tie} make {size * self.unit:,} pairs, and a "
-                f"double keeps {LIMIT:,} whole numbers apart.",
+                f"Points {_shown(points)} and ties {_shown(tie)} make too many pairs: a double "
+                f"keeps {LIMIT:,} whole numbers apart.",
                 f"What fits: {'; '.join([*fits, 'the tie-break in the member (TieInMember)'])}.",
             )
 
@@ -85,13 +89,11 @@ class Composite:
         Raises:
             LabError: no score of this codec: a fraction, a sign, too large, no number.
         """
-        value = exact(score)
+        value = _reply(score)
         highest = (self.points[1] - self.points[0] + 1) * self.unit - 1
         if not (value.is_integer() and 0 <= value <= highest):
-            raise LabError(
-                f"{score!r} is not a score of this codec, whose scores are 0 to {highest:,}.",
-                "Look for a writer that does not use it, or for ZINCRBY past a range.",
-            )
+            what = f"{_shown(score, repr)} is not one of this codec's scores, 0 to {highest:,}."
+            raise LabError(what, "Look for a writer without it, or for ZINCRBY past a range.")
         upper, place = divmod(int(value), self.unit)
         return upper + self.points[0], _tie(place, self.tie, self.first)
 
@@ -118,18 +120,17 @@ class TieInMember:
     to member is needed; unions do not see that two members are one id.
 
     Attributes:
-        tie: lowest and highest tie-break, both included; any unit and any size.
+        tie: lowest and highest tie-break, both included; any unit, up to 1,000 digits.
         first: as for `Composite`.
-
-    Raises:
-        LabError: a range that is none.
     """
 
     tie: Range = (0, 2**64 - 1)
     first: Literal["low", "high"] = "low"
 
     def __post_init__(self) -> None:
-        _check_tie(self.tie, self.first)
+        vars(self).update(tie=_span("ties", self.tie, self.first))
+        if self.tie[1] - self.tie[0] >= 10**1000:
+            raise LabError("The ties have over 1,000 digits.", "Declare a narrower range.")
 
     @property
     def width(self) -> int:
@@ -137,27 +138,25 @@ class TieInMember:
         return len(str(self.tie[1] - self.tie[0]))
 
     def encode(self, tie: int, id: str) -> str:
-        """The member: ``width`` digits, a colon, the id (any text).
+        """The member: ``width`` digits, a colon, the id (any text that UTF-8 can write).
 
         Raises:
-            LabError: the tie-break is not a whole number of its range.
+            LabError: the tie-break is not a whole number of its range; the id is no such text.
         """
+        try:
+            str.encode(id)
+        except (TypeError, UnicodeEncodeError):
+            raise LabError(f"The id is {_shown(id, repr)}.", "Pass text (a str).") from None
         return f"{_place(tie, self.tie, self.first):0{self.width}d}:{id}"
 
     def decode(self, member: str) -> tuple[int, str]:
-        """Tie-break and id of a member.
-
-        Raises:
-            LabError: a member that `encode` has not made.
-        """
-        digits, colon, id = member.partition(":")
-        known = colon and len(digits) == self.width and digits.isascii() and digits.isdigit()
-        if not known or int(digits) > self.tie[1] - self.tie[0]:
-            raise LabError(
-                f"The member {member!r} does not begin with a tie-break of {self.width} digits.",
-                "Look for a writer that does not use this form.",
-            )
-        return _tie(int(digits), self.tie, self.first), id
+        """Tie-break and id of a member; LabError for one that `encode` has not made."""
+        form = rf"([0-9]{{{self.width}}}):(.*)"
+        parts = re.fullmatch(form, member, re.DOTALL) if isinstance(member, str) else None
+        if not parts or int(parts[1]) > self.tie[1] - self.tie[0]:
+            what = f"{_shown(member, repr)} does not begin with a tie-break of {self.width} digits."
+            raise LabError(what, "Look for a writer that does not use this form.")
+        return _tie(int(parts[1]), self.tie, self.first), parts[2]
 
 
 def exact(value: Any) -> float:
@@ -165,7 +164,8 @@ def exact(value: Any) -> float:
 
     Whole numbers, fractions and decimal text that no double holds are refused, so what is
     accepted comes back from ZSCORE equal. A float is a double already; of numpy's numbers a
-    Python float is made, which redis-py can send.
+    Python float is made, which redis-py can send. Text is taken at its word: ``"0.1"`` is
+    refused, as no double is a tenth. A server's text, which names a double, goes to `text`.
 
     Args:
         value: int, float, Fraction, Decimal, a numpy number, or a decimal number as text.
@@ -173,13 +173,15 @@ def exact(value: Any) -> float:
     Raises:
         LabError: no double is equal to it; NaN; a bool or another type.
     """
+    number: Any = _whole(value) if isinstance(value, Integral) else value
     try:
-        number = Decimal(value) if isinstance(value, str) else value
-        if isinstance(number, bool) or not isinstance(number, Real | Decimal):
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            number = Decimal(value)
+        if not isinstance(number, Real | Decimal):
             raise InvalidOperation
         score = float(number)
     except (InvalidOperation, ValueError):  # a signalling NaN is a ValueError
-        raise LabError(f"{value!r} is not a number.", "Pass an int or a float.") from None
+        raise LabError(f"{_shown(value, repr)} is not a number.", "Pass a number.") from None
     except OverflowError:
         score = math.inf if number > 0 else -math.inf
     if math.isnan(score):
@@ -195,48 +197,50 @@ def exact(value: Any) -> float:
 def text(score: Any) -> str:
     """The shortest decimal text that is read back as the same double; fit for a bound.
 
-    Raises:
-        LabError: as `exact`.
+    A score is taken as by `exact`, text as a server writes it: it stands for the nearest double.
     """
-    value = exact(score)
+    value = _reply(score)
     return str(int(value)) if value.is_integer() and abs(value) <= LIMIT else repr(value)
 
 
-def _size(name: str, span: Any) -> int:
-    whole = isinstance(span, tuple) and len(span) == 2 and all(map(_whole, span))
-    if not whole or span[0] > span[1]:
-        raise LabError(
-            f"The range of {name} is {span!r}.", "It is two whole numbers: (lowest, highest)."
-        )
-    return int(span[1] - span[0] + 1)
+def _reply(score: Any) -> float:
+    known = isinstance(score, str) and _NUMBER.fullmatch(score) and math.isfinite(float(score))
+    return float(score) if known else exact(score)
 
 
-def _check_tie(tie: Any, first: Any) -> None:
-    _size("ties", tie)
-    if first not in ("low", "high"):
-        raise LabError(f"First is {first!r}.", "Say which tie-break is first: 'low' or 'high'.")
+def _span(name: str, span: Any, first: Any = "low") -> Range:
+    ends: list[Any] = [*map(_whole, span)] if isinstance(span, tuple) else []
+    if len(ends) != 2 or None in ends or ends[0] > ends[1]:
+        what = f"The range of {name} is {_shown(span, repr)}."
+        raise LabError(what, "It is two whole numbers: (lowest, highest).")
+    if not isinstance(first, str) or first not in ("low", "high"):
+        raise LabError(f"First is {_shown(first, repr)}.", "It is 'low' or 'high'.")
+    return ends[0], ends[1]
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _shown(value: object) -> str:
+def _whole(value: Any) -> int | None:
+    """An integer of any kind as Python's own, with which it is compared exactly."""
     try:
-        return cut if len(cut := str(value)) <= 60 else f"{cut[:57]}..."
+        return index(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    except TypeError:  # numpy counts its time spans among the integers
+        return None
+
+
+def _shown(value: object, write: Callable[[Any], str] = str) -> str:
+    try:
+        return cut if len(cut := write(value)) <= 60 else f"{cut[:57]}..."
     except ValueError:  # Python writes no int of thousands of digits
         return "so long a number"
 
 
 def _inside(name: str, value: Any, span: Range) -> int:
-    if not _whole(value):
-        raise LabError(f"The {name} are {_shown(repr(value))}.", "Pass a whole number (an int).")
-    if not span[0] <= value <= span[1]:
-        raise LabError(
-            f"The {name} are {_shown(value)}, outside the declared {span[0]:,} to {span[1]:,}.",
-            "Declare a wider range, and write all scores anew.",
-        )
-    return int(value)
+    if (whole := _whole(value)) is None:
+        raise LabError(f"The {name} are {_shown(value, repr)}.", "Pass a whole number (an int).")
+    if not span[0] <= whole <= span[1]:
+        low, high = (_shown(end, "{:,}".format) for end in span)
+        what = f"The {name} are {_shown(whole)}, outside the declared {low} to {high}."
+        raise LabError(what, "Declare a wider range, and write all scores anew.")
+    return whole
 
 
 def _place(tie: Any, span: Range, first: str) -> int:

@@ -7,10 +7,13 @@ import itertools
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
+Meanwhile = Callable[[], object] | None
 Client = Any  # a redis.Redis, whose types are the union of all shapes that it could reply in
 COMMANDS = 1000  # that one call may send; more is a loop that does not end
+RACES = range(2, 100)  # trips before which another client may come, one a call
 
 
 class NotAttemptedError(Exception):
@@ -46,32 +49,38 @@ class Attempt:
             self.server.unlink(*self._keys)
 
     def __call__(
-        self, *args: object, given: str, meanwhile: Callable[[], object] | None = None
+        self, *args: object, given: str, meanwhile: Meanwhile = None, before: int = 2
     ) -> Any:
         """What the function returns for ``args``, after a client as its first argument.
 
         Args:
             args: the arguments after the client.
             given: the input in words, for the reason of a "not yet".
-            meanwhile: what another client does just before the function's second round trip.
+            meanwhile: what another client does, once, between two round trips of the function.
+            before: the trip before which it does that; nothing happens where there are fewer. A
+                function that is right is right before each of `RACES`.
 
         Raises:
             NotAttemptedError: the first call returned Ellipsis, as the stub does.
             NotYetError: the function raised, or sends commands without end.
         """
         self._calls += 1
+        pipelines: list[Client] = []
         try:
-            result = self._function(self._watched(meanwhile), *args)
+            result = self._function(self._watched(meanwhile, before, pipelines), *args)
         except NotYetError as error:
             raise NotYetError(f"{given}: {error}") from None
         except Exception as error:
             said = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
             raise NotYetError(f"{given}: your function raised {said}.") from None
+        finally:
+            for made in pipelines:
+                made.reset()  # one that only watches holds a connection
         if result is ... and self._calls == 1:
             raise NotAttemptedError
         return result
 
-    def _watched(self, meanwhile: Callable[[], object] | None) -> Client:
+    def _watched(self, meanwhile: Meanwhile, before: int, pipelines: list[Client]) -> Client:
         trips = itertools.count(1)
 
         def watched(send: Callable[..., object]) -> Callable[..., object]:
@@ -79,18 +88,22 @@ class Attempt:
                 number = next(trips)
                 if number > COMMANDS:
                     raise NotYetError(f"your function sent more than {COMMANDS} commands.")
-                if number == 2 and meanwhile is not None:
+                if number == before and meanwhile is not None:
                     meanwhile()
                 return send(*args, **options)
 
             return trip
 
+        def pipeline(*args: object, **options: object) -> Client:
+            made = self.server.pipeline(*args, **options)
+            pipelines.append(made)  # WATCH, and what follows it up to MULTI, is sent at once
+            for send in (made.execute, made.immediate_execute_command):
+                setattr(made, send.__name__, watched(send))
+            return made
+
         client = copy.copy(self.server)
         client.auto_close_connection_pool = False  # the pool belongs to the original
-        vars(client).update(
-            execute_command=watched(self.server.execute_command),
-            pipeline=watched(self.server.pipeline),
-        )
+        vars(client).update(execute_command=watched(self.server.execute_command), pipeline=pipeline)
         return client
 
 
@@ -111,6 +124,11 @@ class Task:
     hints: tuple[str, ...]
     solution: Callable[..., object]
     check: Callable[[Attempt], None]
+
+
+def same(seen: object, right: float) -> bool:
+    """Whether it is this number, of whatever type; True is no number."""
+    return isinstance(seen, Real) and not isinstance(seen, bool) and seen == right
 
 
 def cut(text: str) -> str:

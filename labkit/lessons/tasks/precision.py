@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from numbers import Real
 
-from labkit.lessons.tasks import Attempt, Client, NotYetError, Task, shown
+from labkit.lessons.tasks import RACES, Attempt, Client, NotYetError, Task, cut, same, shown
 
 UNIT = 2**32  # one point
 MOST = 2**21 - 1  # points; with all 32 bits of the time this score is 2^53 - 1
@@ -50,10 +51,10 @@ def tied(r: Client, key: str, points: int) -> int:
 def award(r: Client, key: str, player: str, points: int, t: int) -> int:
     """Add points to a player's total at the second t, and return the new total.
 
-    Scores are total * 2**32 + (2**32 - 1 - t), where t is the second of the player's last award:
-    of two equal totals the one that was reached first is ahead. Totals stay below 2**21, points
-    are 1 or more, and a player who is not on the board has 0. Right also when other clients
-    award points to the same player at the same moment.
+    Scores are total * 2**32 + (2**32 - 1 - t): of two equal totals the one that was reached first
+    is ahead. The t of this call replaces the one before, also where it is an earlier second.
+    Totals stay below 2**21, points are 1 or more, and a player who is not on the board has 0.
+    Right also when other clients award points to the same player at the same moment.
     """
     script = """
     local score = redis.call('ZSCORE', KEYS[1], ARGV[1]) or 0
@@ -83,7 +84,7 @@ def check_tied(attempt: Attempt) -> None:
             if 0 <= points <= MOST:
                 given = f"{points:,} points on a board with {name}"
                 seen = attempt(key, points, given=given)
-                if not _is(seen, counts[points]):
+                if not same(seen, counts[points]):
                     clue = _tied_clue(seen, points, players)
                     raise NotYetError(
                         f"{given} gave {shown(seen)}; right is {counts[points]}.{clue}"
@@ -91,9 +92,10 @@ def check_tied(attempt: Attempt) -> None:
         if r.zrange(key, 0, -1, withscores=True) != before:
             raise NotYetError("the board was changed by counting; right is to read only.")
     seen = attempt(attempt.key(), 5, given="an empty key")
-    if not _is(seen, 0):
+    if not same(seen, 0):
         raise NotYetError(f"an empty key gave {shown(seen)}; right is 0.")
     _no_rows(attempt)
+    _one_moment(attempt)
 
 
 def _no_rows(attempt: Attempt) -> None:
@@ -106,20 +108,41 @@ def _no_rows(attempt: Attempt) -> None:
         before = r.info("stats")["total_net_output_bytes"]
         seen = attempt(key, 5, given=given)
         sent.append(r.info("stats")["total_net_output_bytes"] - before)
-        if not _is(seen, 3000):
+        if not same(seen, 3000):
             raise NotYetError(f"{given} gave {shown(seen)}; right is 3000.")
     if min(sent) > 45_000:  # one INFO is among them; names of 3,000 players are more
         raise NotYetError(f"{given}: the server sent the players; right is to let it count.")
 
 
+def _one_moment(attempt: Attempt) -> None:
+    """Others come with more points and with fewer, between any two round trips."""
+    r, key, came = attempt.server, attempt.key(), list[int]()
+    others = {"more": _pack(6, NOW), "many more": _pack(MOST, 0), "fewer": _pack(4, 0)}
+    given = "5 points on a board with 3 such players"
+
+    def come() -> None:
+        came.append(r.zadd(key, others))
+
+    for trip in RACES:
+        came.clear()
+        r.delete(key)
+        r.zadd(key, {"ann": _pack(5, 0), "bob": _pack(5, NOW), "cid": _pack(5, UNIT - 1)})
+        seen = attempt(key, 5, given=given, meanwhile=come, before=trip)
+        if not same(seen, 3):
+            met = ", while others with 4 and with 6 come between two of your commands," * bool(came)
+            raise NotYetError(f"{given}{met} gave {shown(seen)}; right is 3. Let one step count.")
+        if not came:
+            return
+
+
 def _tied_clue(seen: object, points: int, players: dict[str, tuple[int, int]]) -> str:
-    if not isinstance(seen, int):
-        return f" One whole number is asked for, not {type(seen).__name__}."
+    if not isinstance(seen, Real) or isinstance(seen, bool):
+        return f" One whole number is asked for, not {cut(type(seen).__name__)}."
 
     def count(rule: Callable[[int, int], bool]) -> int:
         return sum(rule(have, t) for have, t in players.values())
 
-    clues = {  # where two give the same number, the later one is the likelier
+    clues: dict[float, str] = {  # where two give the same number, the later one is the likelier
         count(lambda have, t: have == points and t != UNIT - 1): (
             "The lowest score of these points has t = 2**32 - 1."
         ),
@@ -131,7 +154,7 @@ def _tied_clue(seen: object, points: int, players: dict[str, tuple[int, int]]) -
         ),
         count(lambda have, _: have >= points): "That counts those with more, too.",
     }
-    return f" {clues[seen]}" if seen in clues else ""
+    return f" {clues[float(seen)]}" if float(seen) in clues else ""
 
 
 # Points and seconds of awards to one player; the last totals need all 53 bits.
@@ -163,38 +186,46 @@ def check_award(attempt: Attempt) -> None:
                     f"{given}: the score is then {stored['zoe']:.0f}; "
                     f"right is {_pack(total, t)}.{clue}"
                 )
-            if not _is(seen, total):
+            if not same(seen, total):
                 raise NotYetError(f"{given} gave {shown(seen)}; right is {total}, the new total.")
             last = t
-    _race(attempt)
+    for points in (500, 0):
+        for trip in RACES:
+            if not _race(attempt, points, trip):
+                break
 
 
-def _race(attempt: Attempt) -> None:
-    r, key, came = attempt.server, attempt.key(), []
-    r.zadd(key, {"zoe": _pack(500, NOW)})
+def _race(attempt: Attempt, start: int, trip: int) -> bool:
+    """Whether there is such a round trip, before which another client awards points, too."""
+    r, key, came = attempt.server, attempt.key(), list[int]()
+    if start:
+        r.zadd(key, {"zoe": _pack(start, NOW)})
 
     def other() -> None:
-        total = int(r.zscore(key, "zoe")) // UNIT + 30
+        total = int(r.zscore(key, "zoe") or 0) // UNIT + 30
         r.zadd(key, {"zoe": _pack(total, NOW + 90)})
         came.append(total)
 
-    given = "zoe with 500 points, awarded 10"
-    seen = attempt(key, "zoe", 10, NOW + 80, given=given, meanwhile=other)
+    given = f"{f'zoe with {start} points' if start else 'a new zoe'}, awarded 10"
+    seen = attempt(key, "zoe", 10, NOW + 80, given=given, meanwhile=other, before=trip)
     total, left = divmod(int(r.zscore(key, "zoe") or 0), UNIT)
-    t = UNIT - 1 - left
+    t, right = UNIT - 1 - left, start + 40
     if not came:
-        return
+        return False
     given += ", while another client awards her 30 between two of your commands,"
-    if total != 540:
+    if total != right:
         raise NotYetError(
-            f"{given} left {total:,} points; right is 540. Let one step read and write."
+            f"{given} left {total:,} points; right is {right}. Let one step read and write."
         )
     # Either award may have been the later one; time and answer must fit together.
-    if (seen, t) not in ((540, NOW + 80), (510, NOW + 90)):
+    if not any(
+        same(seen, answer) and t == NOW + after for answer, after in ((right, 80), (start + 10, 90))
+    ):
         raise NotYetError(
-            f"{given} gave {shown(seen)} and left t = {t}; right is 540 and t = {NOW + 80}. "
+            f"{given} gave {shown(seen)} and left t = {t}; right is {right} and t = {NOW + 80}. "
             "Let one step read and write."
         )
+    return True
 
 
 def _award_clue(score: float, total: int, points: int, t: int, last: int) -> str:
@@ -209,10 +240,6 @@ def _award_clue(score: float, total: int, points: int, t: int, last: int) -> str
     if score == total * UNIT + t:
         return " An earlier award must be ahead: store the time that is left."
     return ""
-
-
-def _is(seen: object, right: int) -> bool:
-    return isinstance(seen, int) and not isinstance(seen, bool) and seen == right
 
 
 TASKS = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from labkit.lessons.tasks import Attempt, Client, NotYetError, Task, shown
+from labkit.lessons.tasks import RACES, Attempt, Client, NotYetError, Task, shown
 
-LIVES = 60  # seconds that the stored list lives
+LIVES = range(50, 61)  # seconds that the stored list may live when the check asks
+KEPT = 5_000  # seconds that the minutes of the check live
 # Sales by minute, newest first: the books, and how many minutes ago each of them sold how much.
 RISING: dict[int, dict[str, float]] = {
     0: {"new": 3, "odd": 1},
@@ -30,8 +31,10 @@ def trending(r: Client, minutes: list[str], into: str, size: int) -> list[tuple[
     `minutes` are the keys of sorted sets, newest first, one or more; each holds the copies that
     were sold in that minute, and a minute without sales has no key. A copy in the newest minute
     counts 60 points, in the one before 59, and so on; what is older than 60 minutes counts
-    nothing. The whole ranking is stored in the key `into`, in place of what was there, for at
-    most 60 seconds. Most points first, equal points in the order of ZRANGE REV.
+    nothing. Most points first, equal points in the order of ZRANGE REV.
+
+    The whole ranking is stored in the key `into`, in place of what was there, with 60 seconds to
+    live. Who reads `into` meanwhile meets the old list or the new one. Nothing else is written.
     """
     weights = {key: 60 - age for age, key in enumerate(minutes[:60])}
     with r.pipeline() as step:  # MULTI: nobody meets the list without its time to live
@@ -45,15 +48,14 @@ def trending(r: Client, minutes: list[str], into: str, size: int) -> list[tuple[
 def check(attempt: Attempt) -> None:
     """Minutes of several kinds into one key, one after the other, each compared with Python."""
     r, into = attempt.server, attempt.key()
+    others, ours = set(r.scan_iter(count=1000)), {into}
     for name, sales in SALES.items():
         minutes = [attempt.key() for _ in range(MINUTES.get(name, 60))]
+        ours.update(minutes)
         for age, sold in sales.items():
             r.zadd(minutes[age], sold)
-        points: defaultdict[str, float] = defaultdict(float)
-        for age, sold in sales.items():
-            for book, copies in sold.items() if age < 60 else ():
-                points[book] += (60 - age) * copies
-        rows = sorted(points.items(), key=lambda row: row[::-1], reverse=True)
+            r.expire(minutes[age], KEPT)
+        rows = _ranking(sales)
         for size in (2, 10):
             seen = attempt(list(minutes), into, size, given=name)
             if _rows(seen) != rows[:size]:
@@ -64,10 +66,61 @@ def check(attempt: Attempt) -> None:
             stored = _rows(r.zrange(into, 0, -1, desc=True, withscores=True))
             if stored != rows:
                 raise NotYetError(f"{name}: stored was {shown(stored)}; right is {rows}.")
-            if rows and not 0 < r.ttl(into) <= LIVES:
+            if rows and r.ttl(into) not in LIVES:
                 raise NotYetError(f"{name}: the list has a TTL of {r.ttl(into)}; right is 60.")
-            if r.exists(*minutes) != len(sales):
-                raise NotYetError(f"{name}: a minute was removed; right is to read them only.")
+            _minutes(r, name, minutes, sales)
+        if left := set(r.scan_iter(count=1000)) - others - ours:
+            raise NotYetError(f"{name}: a key is left: {shown(min(left))}; right is `into` alone.")
+    _readers(attempt)
+
+
+def _ranking(sales: dict[int, dict[str, float]]) -> list[tuple[str, float]]:
+    points: defaultdict[str, float] = defaultdict(float)
+    for age, sold in sales.items():
+        for book, copies in sold.items() if age < 60 else ():
+            points[book] += (60 - age) * copies
+    return sorted(points.items(), key=lambda row: row[::-1], reverse=True)
+
+
+def _minutes(r: Client, name: str, minutes: list[str], sales: dict[int, dict[str, float]]) -> None:
+    """They are as they were, and no key is made for a silent one."""
+    for age, key in enumerate(minutes):
+        stored = dict(r.zrange(key, 0, -1, withscores=True))
+        if stored != sales.get(age, {}):
+            raise NotYetError(
+                f"{name}: the minute {age} before the newest holds {shown(stored)} afterwards, and "
+                f"held {shown(sales.get(age, {}))}; right is to read the minutes only."
+            )
+        if stored and not KEPT - 100 < r.ttl(key) <= KEPT:
+            raise NotYetError(
+                f"{name}: a minute had {KEPT} s to live and has a TTL of {r.ttl(key)} afterwards; "
+                "right is to read the minutes only."
+            )
+
+
+def _readers(attempt: Attempt) -> None:
+    """Somebody reads the list before each round trip but the first, one call for each."""
+    r, into, name = attempt.server, attempt.key(), "three minutes, the shop has just opened"
+    met = list[object]()
+    minutes, old = [attempt.key() for _ in range(3)], [("b", 7.0), ("a", 5.0)]
+    for age, sold in SALES[name].items():
+        r.zadd(minutes[age], sold)
+
+    def read() -> None:
+        met.append(_rows(r.zrange(into, 0, -1, desc=True, withscores=True)))
+
+    for trip in RACES:
+        met.clear()
+        r.delete(into)
+        r.zadd(into, dict(old))
+        attempt(list(minutes), into, 10, given=name, meanwhile=read, before=trip)
+        if not met:
+            return
+        if met[0] not in (old, _ranking(SALES[name])):
+            raise NotYetError(
+                f"{name}: who reads the list between two of your commands meets {shown(met[0])}; "
+                "right is the old list or the new one. Let one step replace it."
+            )
 
 
 def _rows(seen: object) -> list[tuple[str, float]] | None:

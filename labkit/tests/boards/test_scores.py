@@ -190,6 +190,8 @@ REFUSED: list[Any] = [
     (5, "5", "The ties are '5'. Pass a whole number"),
     (None, 5, "The points are None"),
     (5, np.float64(5), "The ties are np.float64"),
+    (np.timedelta64(5), 5, r"The points are np\.timedelta64\(5\)\. Pass a whole number"),
+    ("5" * 1000, 5, r"The points are '5{56}\.{4} Pass a whole number"),
 ]
 
 
@@ -206,14 +208,69 @@ def test_numpy_integers_become_python_integers() -> None:
     assert Composite((0, 9), (1, 7)).decode(score) == (5, 3)
 
 
+NARROW = [(np.uint8(0), np.uint8(255)), (np.int8(-128), np.int8(127)), (np.int32(0), np.int32(9))]
+
+
+@pytest.mark.parametrize("span", NARROW)
+def test_ranges_of_numpy_do_not_wrap_around(span: Any) -> None:
+    low, high = map(int, span)
+    for codec in (Composite((0, 9), span), Composite(span, (0, 9)), TieInMember(span)):
+        ours, ties = (codec, (low, high)), (0, 9)
+        assert all(type(end) is int for end in codec.tie)
+        if isinstance(codec, TieInMember):
+            assert codec.decode(codec.encode(span[1], "zoe")) == (high, "zoe")
+        elif codec.tie == ties:
+            assert ours == (Composite((low, high), ties), (low, high))
+            assert codec.decode(codec.encode(high, 3)) == (high, 3)
+            assert codec.range_of(high) == (10 * (high - low), 10 * (high - low) + 9)
+        else:
+            assert codec == Composite(ties, (low, high))
+            assert codec.unit == high - low + 1
+            assert codec.decode(codec.encode(9, low)) == (9, low)
+            assert codec.encode(9, low) == 10 * codec.unit - 1
+
+
+def test_the_widest_range_of_numpy_is_refused() -> None:
+    widest: Any = (np.int64(-(2**63)), np.int64(2**63 - 1))
+    for spans in ((widest, (0, 0)), ((0, 0), widest)):
+        with pytest.raises(LabError, match=r"9223372036854775807\).* make too many pairs"):
+            Composite(*spans)
+    assert TieInMember(widest).width == 20
+
+
+def test_numbers_of_thousands_of_digits_get_an_answer() -> None:
+    for spans in (((0, 10**5000), (0, 9)), ((0, 9), (0, 10**5000))):
+        with pytest.raises(LabError, match=r"so long a number.* make too many pairs"):
+            Composite(*spans)
+    far = Composite((0, 9), (10**5000, 10**5000 + 9))
+    assert far.decode(far.encode(5, 10**5000 + 4)) == (5, 10**5000 + 4)
+    with pytest.raises(LabError, match="The ties are 4, outside the declared so long a number"):
+        far.encode(5, 4)
+    with pytest.raises(LabError, match="The ties have over 1,000 digits"):
+        TieInMember((0, 10**1000))
+    longest = TieInMember((0, 10**1000 - 1))
+    assert longest.decode(longest.encode(7, "zoe")) == (7, "zoe")
+    span: Any = ([10**5000], 1)
+    with pytest.raises(LabError, match="The range of points is so long a number"):
+        Composite(span, (0, 1))
+
+
 @pytest.mark.parametrize(
     ("score", "reason"),
     [
-        (1.5, r"1\.5 is not a score of this codec, whose scores are 0 to 69"),
-        (-1, "-1 is not a score"),
-        (70, "70 is not a score"),
-        (math.inf, "inf is not a score"),
-        ("69.5", "'69.5' is not a score"),
+        (1.5, r"1\.5 is not one of this codec's scores, 0 to 69\. Look for"),
+        (-1, "-1 is not one"),
+        (70, "70 is not one"),
+        (math.inf, "inf is not one"),
+        ("69.5", "'69.5' is not one"),
+        ("-1", "'-1' is not one"),
+        ("1e400", "A score cannot hold 1e400"),
+        ("6_9", "'6_9' is not a number"),
+        ("69\n", r"'69\\n' is not a number"),
+        (" 5 ", "' 5 ' is not a number"),
+        ("\u0663", "is not a number"),
+        ("x" * 10**6, r"'x{56}\.\.\. is not a number"),
+        (np.timedelta64(5), r"np\.timedelta64\(5\) is not a number"),
         (math.nan, "NaN has no place"),
         (True, "True is not a number"),
         (None, "None is not a number"),
@@ -229,10 +286,13 @@ def test_what_decode_refuses(score: Any, reason: str) -> None:
 
 def test_decode_reads_replies_of_every_kind() -> None:
     codec = Composite((0, 9), (1, 7))
-    assert {codec.decode(score) for score in (69, 69.0, "69", "69.0", np.float64(69))} == {(9, 1)}
+    replies: list[Any] = [69, 69.0, "69", "69.0", np.float64(69), np.int8(69)]
+    assert {codec.decode(score) for score in replies} == {(9, 1)}
 
 
-@pytest.mark.parametrize("span", [(2, 1), (0, 1.0), (0,), [0, 1], (False, True), None, "01"])
+@pytest.mark.parametrize(
+    "span", [(2, 1), (0, 1.0), (0,), [0, 1], (False, True), None, "01", (0, 1, 2)]
+)
 def test_a_range_that_is_none(span: Any) -> None:
     for name, spans in (("points", (span, (0, 1))), ("ties", ((0, 1), span))):
         with pytest.raises(LabError, match=rf"The range of {name} is .*\(lowest, highest\)"):
@@ -242,11 +302,12 @@ def test_a_range_that_is_none(span: Any) -> None:
 
 
 def test_first_is_low_or_high() -> None:
-    wrong: Any = "earlier"
-    with pytest.raises(LabError, match="First is 'earlier'"):
-        Composite((0, 1), (0, 1), wrong)
-    with pytest.raises(LabError, match="First is 'earlier'"):
-        TieInMember((0, 1), wrong)
+    wrongs: list[Any] = ["earlier", "", None, np.array(["low", "high"]), ["low"]]
+    for wrong in wrongs:
+        with pytest.raises(LabError, match=r"First is .* It is 'low' or 'high'"):
+            Composite((0, 1), (0, 1), wrong)
+        with pytest.raises(LabError, match="First is"):
+            TieInMember((0, 1), wrong)
 
 
 # ---- the tie-break in the member
@@ -284,8 +345,11 @@ def test_any_id_comes_back(tie: int, id: str, first: Any) -> None:
     assert len(codec.encode(tie, id)) == 20 + 1 + len(id)
 
 
-@pytest.mark.parametrize("member", ["", "zoe", "5:zoe", "005:zoe", "99:zoe", "05zoe", "-5:zoe"])
-def test_a_member_of_another_form(member: str) -> None:
+FORMS = ["", "zoe", "5:zoe", "005:zoe", "99:zoe", "21:zoe", "05zoe", "-5:zoe", b"05:zoe", None, 5]
+
+
+@pytest.mark.parametrize("member", FORMS)
+def test_a_member_of_another_form(member: Any) -> None:
     with pytest.raises(LabError, match="does not begin with a tie-break of 2 digits"):
         TieInMember((0, 20)).decode(member)
 
@@ -293,6 +357,18 @@ def test_a_member_of_another_form(member: str) -> None:
 def test_digits_of_other_scripts_are_no_digits() -> None:
     with pytest.raises(LabError, match="of 2 digits"):
         TieInMember((0, 20)).decode("\u0661\u0662:zoe")
+
+
+@pytest.mark.parametrize("id", [b"x", 5, None, "\ud800", ["zoe"]])
+def test_an_id_is_text_that_can_be_sent(id: Any) -> None:
+    with pytest.raises(LabError, match=r"The id is .*\. Pass text"):
+        TieInMember().encode(5, id)
+
+
+def test_an_id_may_have_colons_and_lines() -> None:
+    codec = TieInMember((0, 20))
+    assert codec.decode("20:a:b\nc\n") == (0, "a:b\nc\n")
+    assert codec.decode(codec.encode(20, "")) == (20, "")
 
 
 @pytest.mark.parametrize("tie", [-1, 2**64, 1.0, True, "1"])
@@ -334,11 +410,32 @@ def test_texts() -> None:
     assert " ".join(map(text, values)) == right
 
 
+@live
+@given(value=st.floats(allow_nan=False))
+def test_the_text_of_a_reply_is_the_double_it_names(either: Client, value: float) -> None:
+    """What servers write: the new ones a short text, those up to Redis 7.0 one of 17 digits."""
+    either.zadd("t", {"m": value})
+    reply = either.eval("return redis.call('ZSCORE', 't', 'm')", 0)
+    assert text(reply) == text(f"{value:.17g}") == text(value)
+
+
+@pytest.mark.parametrize("reply", ["0.30000000000000004", "0.1", "5000.8204999999998", "-1e-7"])
+def test_text_is_a_reply_to_text_and_a_number_to_exact(reply: str) -> None:
+    assert float(text(reply)) == float(reply)
+    with pytest.raises(LabError, match="A score cannot hold"):
+        exact(reply)
+
+
+def test_a_long_whole_reply_becomes_its_double() -> None:
+    assert text(str(LIMIT + 1)) == str(LIMIT)
+
+
 @pytest.mark.parametrize(
     "value",
     [
         *(3, -0.5, "0.5", "-7", "inf", Decimal("0.25"), Decimal(2) ** 60, Fraction(3, 4), 10**22),
         *(np.int64(5), np.float64(0.1), np.float32(0.1), math.inf, LIMIT, str(LIMIT + 2)),
+        *(np.int64(-LIMIT), np.uint64(2**63), ".5", "5.", "+1E3", "-Infinity"),
     ],
 )
 def test_what_a_double_holds_is_accepted(value: Any, either: Client) -> None:
@@ -354,23 +451,31 @@ def test_what_a_double_holds_is_accepted(value: Any, either: Client) -> None:
     [
         (LIMIT + 1, "A score cannot hold 9007199254740993; the nearest double is 9007199254740992"),
         (1009651914519660511, "the nearest double is 1009651914519660544"),
-        (str(LIMIT + 1), "A score cannot hold 9007199254740993"),
+        (np.int64(LIMIT + 1), "hold 9007199254740993; the nearest double is 9007199254740992"),
+        (np.int64(-LIMIT - 1), "hold -9007199254740993; the nearest double is -9007199254740992"),
+        (np.uint64(2**64 - 1), "hold 18446744073709551615; the nearest double is 184467440737095"),
+        (np.longdouble(LIMIT) + 1, "A score cannot hold 9007199254740993"),
         (Decimal(LIMIT + 1), "A score cannot hold 9007199254740993"),
-        ("0.1", r"A score cannot hold 0\.1; the nearest double is 0\.100000000000000005551"),
         (Decimal("0.1"), "whole numbers up to 2.53, such as cents"),
         (Fraction(1, 3), "A score cannot hold 1/3"),
         (10**400, "the nearest double is Infinity"),
+        (-(10**400), "the nearest double is -Infinity"),
+        ("-1e400", "A score cannot hold -1e400; the nearest double is -Infinity"),
         pytest.param(10**5000, "A score cannot hold so long a number", id="10**5000"),
         ("1e400", "A score cannot hold 1e400; the nearest double is Infinity"),
         (Decimal("1e-999999"), "the nearest double is 0"),
         (math.nan, "NaN has no place in an order"),
         (Decimal("nan"), "NaN has no place"),
         ("sNaN", "'sNaN' is not a number"),
-        (True, "True is not a number. Pass an int or a float"),
+        ("1e99999999999999999999", "is not a number"),
+        (True, "True is not a number. Pass a number"),
+        (np.timedelta64(5, "s"), r"np\.timedelta64\(5,'s'\) is not a number"),
+        ([10**5000], "so long a number is not a number"),
+        ("x" * 10**6, r"^'x{56}\.\.\. is not a number"),
         (np.True_, "is not a number"),
         (None, "None is not a number"),
         ("", "'' is not a number"),
-        ("0x10", "'0x10' is not a number"),
+        *((odd, "is not a number") for odd in ("0x10", "6_9", "69\n", " 5 ", "\u0663", "--5", ".")),
         (b"5", "b'5' is not a number"),
         (1j, "1j is not a number"),
     ],
@@ -379,3 +484,9 @@ def test_what_a_double_does_not_hold_is_refused(value: Any, reason: str) -> None
     for guard in (exact, text):
         with pytest.raises(LabError, match=reason):
             guard(value)
+
+
+@pytest.mark.parametrize("value", ["0.1", str(LIMIT + 1), "1e-999"])
+def test_exact_takes_text_at_its_word(value: str) -> None:
+    with pytest.raises(LabError, match=f"A score cannot hold {value}; the nearest double is"):
+        exact(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from redis import WatchError
 
@@ -47,7 +48,48 @@ def float_bounds(r: Client, key: str, points: int) -> Any:
     return r.zcount(key, float(points * UNIT), float(points * UNIT + UNIT - 1))
 
 
+def reads_until_it_is_still(r: Client, key: str, points: int) -> Any:
+    with r.pipeline() as step:
+        while True:
+            step.watch(key)
+            more = step.zcount(key, f"({BOARD.range_of(points)[1]}", "+inf")
+            with_more = step.zcount(key, points * UNIT, "+inf")
+            step.multi()
+            step.ping()
+            try:
+                step.execute()
+            except WatchError:
+                continue
+            return with_more - more
+
+
+def as_float(r: Client, key: str, points: int) -> Any:
+    return float(codec_bounds(r, key, points))
+
+
+def of_numpy(r: Client, key: str, points: int) -> Any:
+    return np.int64(codec_bounds(r, key, points))
+
+
 # ---- tied: wrong answers
+
+
+def two_moments(r: Client, key: str, points: int) -> Any:
+    return r.zcount(key, points * UNIT, "+inf") - r.zcount(key, (points + 1) * UNIT, "+inf")
+
+
+def two_moments_from_below(r: Client, key: str, points: int) -> Any:
+    r.exists(key)
+    low, high = BOARD.range_of(points)
+    return r.zcount(key, "-inf", high) - r.zcount(key, "-inf", f"({low}")
+
+
+def all_but_the_others(r: Client, key: str, points: int) -> Any:
+    low, high = BOARD.range_of(points)
+    with r.pipeline() as step:
+        everyone = step.zcard(key).execute()[0]
+        below, above = step.zcount(key, "-inf", f"({low}").zcount(key, f"({high}", "+inf").execute()
+    return everyone - below - above
 
 
 def both_ends_open(r: Client, key: str, points: int) -> Any:
@@ -118,6 +160,7 @@ def forgot_return(r: Client, key: str, points: int) -> None:
 
 
 TIED_RIGHT = [codec_bounds, open_bound, two_counts, script, float_bounds]
+TIED_RIGHT += [reads_until_it_is_still, as_float, of_numpy]
 TIED_WRONG: list[tuple[Function, str]] = [
     (both_ends_open, "gave 4; right is 5. The lowest score of these points has t = 2**32 - 1"),
     (highest_left_out, "gave 3; right is 5. The highest score of these points has t = 0"),
@@ -131,7 +174,10 @@ TIED_WRONG: list[tuple[Function, str]] = [
     (reads_the_tie, "the server sent the players; right is to let it count"),
     (names, "One whole number is asked for, not list"),
     (as_text, "gave '3'; right is 3. One whole number is asked for, not str"),
-    (is_it, "gave True; right is 3"),
+    (is_it, "gave True; right is 3. One whole number is asked for, not bool"),
+    (two_moments, "while others with 4 and with 6 come between two of your commands, gave 1"),
+    (two_moments_from_below, "come between two of your commands, gave 2; right is 3. Let one step"),
+    (all_but_the_others, "come between two of your commands, gave 0; right is 3. Let one step"),
     (none_for_nobody, "gave None; right is 0. One whole number is asked for"),
     (leaves_a_mark, "right is to read only"),
     (forgot_return, "gave None; right is 3"),
@@ -176,6 +222,24 @@ def watched(r: Client, key: str, player: str, points: int, t: int) -> Any:
             return total
 
 
+def with_transaction(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    def add(step: Client) -> int:
+        score = step.zscore(key, player)
+        total = points + (0 if score is None else int(score) // UNIT)
+        step.multi()
+        step.zadd(key, {player: BOARD.encode(total, t)})
+        return total
+
+    return r.transaction(add, key, value_from_callable=True)
+
+
+def after_a_ping(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    r.ping()
+    total = by_numbers(r, key, player, points, t)
+    r.ping()
+    return float(total)
+
+
 def text_of_total(r: Client, key: str, player: str, points: int, t: int) -> Any:
     """Whole numbers below 2^53 are exact; '%d' of Lua 5.1 takes them."""
     text = """
@@ -196,6 +260,49 @@ def read_then_write(r: Client, key: str, player: str, points: int, t: int) -> An
     total = points + (0 if score is None else int(score) // UNIT)
     r.zadd(key, {player: total * UNIT + UNIT - 1 - t})
     return total
+
+
+def adds_then_reads(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    r.zadd(key, {player: UNIT - 1 - t}, nx=True)
+    return read_then_write(r, key, player, points, t)
+
+
+def guarded(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    if r.zrank(key, player) is None:
+        return by_numbers(r, key, player, points, t)
+    return read_then_write(r, key, player, points, t)
+
+
+def only_the_new_one_races(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    if r.zrank(key, player) is None:
+        r.zadd(key, {player: points * UNIT + UNIT - 1 - t})
+        return points
+    return by_numbers(r, key, player, points, t)
+
+
+def one_pipeline_twice(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    step = r.pipeline()
+    score = step.zscore(key, player).execute()[0]
+    total = points + (0 if score is None else int(score) // UNIT)
+    step.zadd(key, {player: total * UNIT + UNIT - 1 - t}).execute()
+    return total
+
+
+def watches_in_vain(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    with r.pipeline() as step:
+        step.watch(key)
+        return read_then_write(step, key, player, points, t)
+
+
+def pings_first(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    r.ping()
+    return read_then_write(r, key, player, points, t)
+
+
+def locks(r: Client, key: str, player: str, points: int, t: int) -> Any:
+    """Others do not take the lock."""
+    with r.lock(f"{key}:lock", timeout=5):
+        return read_then_write(r, key, player, points, t)
 
 
 def increment_then_time(r: Client, key: str, player: str, points: int, t: int) -> Any:
@@ -277,8 +384,12 @@ def new_player_raises(r: Client, key: str, player: str, points: int, t: int) -> 
     return total
 
 
-AWARD_RIGHT = [by_numbers, by_increment, watched, text_of_total]
+AWARD_RIGHT = [by_numbers, by_increment, watched, text_of_total, with_transaction, after_a_ping]
+RACY = [adds_then_reads, guarded, one_pipeline_twice, watches_in_vain, pings_first, locks]
 AWARD_WRONG: list[tuple[Function, str]] = [
+    *((answer, "left 510 points; right is 540. Let one step read and write") for answer in RACY),
+    (only_the_new_one_races, "a new zoe, awarded 10, while another client awards her 30 between"),
+    (only_the_new_one_races, "left 10 points; right is 40"),
     (read_then_write, "left 510 points; right is 540. Let one step read and write"),
     (increment_then_time, "left 510 points; right is 540. Let one step"),
     (two_increments, "Let one step read and write"),

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from redis import WatchError
 
@@ -80,6 +81,28 @@ def asks_until_it_stands_still(r: Client, key: str, member: str) -> Any:
     return None
 
 
+def watched_without_an_end(r: Client, key: str, member: str) -> Any:
+    """Reads inside WATCH, and a transaction that only confirms them."""
+
+    def look(trip: Client) -> Any:
+        score = trip.zscore(key, member)
+        rank = None if score is None else trip.zcount(key, f"({score!r}", "+inf") + 1
+        trip.multi()
+        trip.ping()
+        return rank
+
+    return r.transaction(look, key, value_from_callable=True)
+
+
+def guarded_script(r: Client, key: str, member: str) -> Any:
+    return registered_script(r, key, member) if r.exists(key) else None
+
+
+def numpy_rank(r: Client, key: str, member: str) -> Any:
+    rank = whole_list(r, key, member)
+    return rank if rank is None else np.int64(rank)
+
+
 def by_card(r: Client, key: str, member: str) -> Any:
     script = """local s = redis.call('ZSCORE', KEYS[1], ARGV[1])
     return s and redis.call('ZCARD', KEYS[1]) - redis.call('ZCOUNT', KEYS[1], '-inf', s) + 1"""
@@ -124,6 +147,37 @@ def ascending(r: Client, key: str, member: str) -> Any:
 def two_moments(r: Client, key: str, member: str) -> Any:
     score = r.zscore(key, member)
     return None if score is None else r.zcount(key, f"({score!r}", "+inf") + 1
+
+
+def guarded(r: Client, key: str, member: str) -> Any:
+    return None if r.zrank(key, member) is None else two_moments(r, key, member)
+
+
+def looks_twice(r: Client, key: str, member: str) -> Any:
+    r.zscore(key, member)
+    return two_moments(r, key, member)
+
+
+def one_pipeline_twice(r: Client, key: str, member: str) -> Any:
+    trip = r.pipeline()
+    score = trip.zscore(key, member).execute()[0]
+    if score is None:
+        return None
+    return trip.zcount(key, f"({score!r}", "+inf").execute()[0] + 1
+
+
+def watches_in_vain(r: Client, key: str, member: str) -> Any:
+    with r.pipeline() as trip:
+        trip.watch(key)
+        return two_moments(trip, key, member)
+
+
+def asks_three_times(r: Client, key: str, member: str) -> Any:
+    """Sure that nothing moves, and then it moves."""
+    if r.zscore(key, member) != (score := r.zscore(key, member)) or score is None:
+        return whole_list(r, key, member)
+    r.ping()
+    return r.zcount(key, f"({score!r}", "+inf") + 1
 
 
 def short_bound(r: Client, key: str, member: str) -> Any:
@@ -191,6 +245,9 @@ RIGHT = [
     watched,
     asks_until_it_stands_still,
     by_card,
+    watched_without_an_end,
+    guarded_script,
+    numpy_rank,
 ]
 
 WRONG: list[tuple[Function, str]] = [
@@ -203,6 +260,10 @@ WRONG: list[tuple[Function, str]] = [
     (
         two_moments,
         "bob with 90 under ann with 100, who gets 110 between two of your commands, gave",
+    ),
+    *(
+        (answer, ", who gets 110 between two of your commands, gave 3; right is 2 or 1")
+        for answer in (guarded, looks_twice, one_pipeline_twice, watches_in_vain, asks_three_times)
     ),
     (short_bound, "a board with scores 0.1 + 0.2 and 0.3 gave"),
     (whole_numbers, "a board with scores 0.1 + 0.2 and 0.3 gave"),

@@ -46,10 +46,11 @@ def in_python(r: Client, minutes: list[str], into: str, size: int) -> Any:
     for age, key in enumerate(minutes[:60]):
         for book, copies in r.zrange(key, 0, -1, withscores=True):
             points[book] += copies * (60 - age)
-    r.delete(into)
-    if points:
-        r.zadd(into, points)
-        r.expire(into, 60)
+    with r.pipeline() as step:
+        step.delete(into)
+        if points:
+            step.zadd(into, points).expire(into, 60)
+        step.execute()
     rows = sorted(((n, book.encode()) for book, n in points.items()), reverse=True)
     return [[book.decode(), n] for n, book in rows[:size]]
 
@@ -75,6 +76,15 @@ def script(r: Client, minutes: list[str], into: str, size: int) -> Any:
     redis.call(unpack(call))
     redis.call('EXPIRE', KEYS[1], 60)"""
     r.eval(lua, 1 + len(minutes), into, *minutes)
+    return _best(r, into, size)
+
+
+def beside_it_then_renamed(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    if r.zunionstore(f"{into}:next", _weights(minutes)):
+        r.expire(f"{into}:next", 60)
+        r.rename(f"{into}:next", into)
+    else:
+        r.delete(into)
     return _best(r, into, size)
 
 
@@ -184,11 +194,62 @@ def stale_when_silent(r: Client, minutes: list[str], into: str, size: int) -> An
     return _store(r, _weights(minutes), into, size) if rows else _best(r, into, size)
 
 
+def doubles_the_minutes(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    rows = _store(r, _weights(minutes), into, size)
+    for key in minutes[:60]:
+        r.zunionstore(key, {key: 2})
+        r.expire(key, 5_000)
+    return rows
+
+
+def minutes_get_a_deadline(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    for key in minutes:
+        r.expire(key, 3_600)
+    return _store(r, _weights(minutes), into, size)
+
+
+def minutes_stay_for_ever(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    r.persist(minutes[0])
+    return _store(r, _weights(minutes), into, size)
+
+
+def silent_minutes_get_a_book(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    rows = _store(r, _weights(minutes), into, size)
+    for key in minutes[:60]:
+        r.zadd(key, {"none": 0})
+    return rows
+
+
+def lives_five_seconds(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    rows = _store(r, _weights(minutes), into, size)
+    r.expire(into, 5)
+    return rows
+
+
+def step_by_step(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    rows = r.zunion(_weights(minutes), withscores=True)
+    r.delete(into)
+    for book, points in rows:
+        r.zadd(into, {book: points})
+    r.expire(into, 60)
+    return rows[::-1][:size]
+
+
+def emptied_first(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    r.delete(into)
+    return _store(r, _weights(minutes), into, size)
+
+
+def leaves_a_helper(r: Client, minutes: list[str], into: str, size: int) -> Any:
+    r.zunionstore(f"{into}:helper", _weights(minutes))
+    return _store(r, [f"{into}:helper"], into, size)
+
+
 def forgot_return(r: Client, minutes: list[str], into: str, size: int) -> Any:
     _store(r, _weights(minutes), into, size)
 
 
-RIGHT = [single_calls, raw_command, in_python, union_then_write, script]
+RIGHT = [single_calls, raw_command, in_python, union_then_write, script, beside_it_then_renamed]
 WRONG: list[tuple[Function, str]] = [
     (no_weights, "one minute, the best 2: gave [['c', 5.0], ['b', 2.0]]; right is [('c', 300.0), "),
     (no_weights, "no minute weighs more than another"),
@@ -210,7 +271,14 @@ WRONG: list[tuple[Function, str]] = [
     (one_row_more, "one minute, the best 2"),
     (only_the_best_are_stored, "one minute: stored was"),
     (nothing_is_stored, "one minute: stored was []"),
-    (eats_the_minutes, "a minute was removed; right is to read them only."),
+    (eats_the_minutes, "the minute 0 before the newest holds {} afterwards, and held {'a': 2"),
+    (doubles_the_minutes, "one minute: the minute 0 before the newest holds {'a': 4.0"),
+    (minutes_get_a_deadline, "one minute: a minute had 5000 s to live and has a TTL of 3600"),
+    (minutes_stay_for_ever, "a minute had 5000 s to live and has a TTL of -1 afterwards; right"),
+    (silent_minutes_get_a_book, "holds {'none': 0.0"),
+    (lives_five_seconds, "one minute: the list has a TTL of 5; right is 60."),
+    (step_by_step, "who reads the list between two of your commands meets []; right is the old"),
+    (emptied_first, "who reads the list between two of your commands meets []; right is the old"),
     (stale_when_silent, "a full hour in which nothing was sold, the best 2: gave"),
     (forgot_return, "gave None"),
 ]
@@ -232,6 +300,13 @@ def test_wrong_answers_are_told_what_was_seen(
     assert reason in line
     assert "\n" not in line
     assert either.keys("*") == ["exercise:mine"], "the check left or took keys"
+
+
+def test_a_key_beside_into_is_named(either: Client) -> None:
+    line = exercise("trending").judge(leaves_a_helper, either)
+    assert line.startswith("Not yet: one minute: a key is left: 'exercise:")
+    assert line.endswith(":helper'; right is `into` alone.")
+    assert [key.rpartition(":")[2] for key in either.keys("*")] == ["helper"], "it is the answer's"
 
 
 def test_the_untouched_stub_is_not_attempted(either: Client) -> None:
