@@ -11,6 +11,7 @@ import tempfile
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -26,6 +27,15 @@ HOUR = 3_600_000  # ms
 TITLES = 2_000  # of the week, beside the campaign book
 STEADY = 20
 CAMPAIGN = "9780441013593"  # the one book that bears its own ISBN: that of the source text
+PLAYERS = 200
+PLAYS = 2_000
+REPEATS = 60  # records that were sent a second time
+FROM = 1_796_601_600_000  # Monday, 7 December 2026, 00:00 UTC, in ms: ISO week 2026-W50
+WEEK = 168 * HOUR
+WEEKS = 7  # 2026-W50 to W53, 2027-W01 to W03
+SEASON_2 = 1_798_761_600_000  # Friday, 1 January 2027, 00:00 UTC, in ISO week 2026-W53
+_SYLLABLES = "AlBeCaDoElFeGaHaIvJoKaLuMaNeOrPaQuRoSaTi"
+_ENDS = ("ana", "bor", "dell", "fin", "gard", "lin", "mon", "nor", "ric", "ven")
 _COPIES = (1, 1, 1, 1, 1, 1, 1, 1, 2, 3)  # copies of a sale; one in ten is 2, one in ten 3
 
 
@@ -54,6 +64,12 @@ def regenerate(folder: Path = DATA) -> list[Path]:
         _write(folder / "board.csv", "isbn,copies", ((b, board[b]) for b in sorted(books))),
         _write(folder / "sales.csv", "ms,isbn,copies", _sales(random, books)),
         _write(folder / "week.csv", "day,isbn,copies", _week(Random(SEED + 7))),
+        _write(folder / "players.csv", "player,name", _players(Random(SEED + 9))),
+        _write(
+            folder / "plays.csv",
+            "received,event,player,points,at,season",
+            _plays(Random(SEED + 10)),
+        ),
     ]
 
 
@@ -91,7 +107,40 @@ def facts(folder: Path = DATA) -> list[str]:
         f"weighted by day, {CAMPAIGN} is number "
         f"{1 + sum(n > weighted[CAMPAIGN] for n in weighted.values())} of all",
         f"{sum(n == 7 for n in days.values()):,} of {len(days):,} books sold on all seven days",
+        *_play_facts(_read(folder / "plays.csv"), len(_read(folder / "players.csv"))),
     ]
+
+
+def _play_facts(rows: list[list[str]], players: int) -> list[str]:
+    plays = [(int(got), event, who, int(n), int(at), s) for got, event, who, n, at, s in rows]
+    events = {event: (who, points, at, s) for _, event, who, points, at, s in plays}
+    late = [(got, at) for got, *_, at, _ in plays if got - at > HOUR]
+    best, total = Counter[str](), Counter[str]()
+    for who, points, *_ in events.values():
+        best[who], total[who] = max(best[who], points), total[who] + points
+    seasons = Counter(s for *_, s in events.values())
+    week_53 = [s for _, _, at, s in events.values() if _week_of(at) == (2026, 53)]
+    facts = [
+        f"{players} players, {len(plays):,} records of {len(events):,} events: "
+        f"{len(plays) - len(events)} were sent twice",
+        f"{len(late)} records came over an hour after the play, "
+        f"{sum(_week_of(got) > _week_of(at) for got, at in late)} of them in a later ISO week and "
+        f"{sum(got >= SEASON_2 > at for got, at in late)} in the later season",
+        f"{seasons['1']:,} events in season 1, {seasons['2']:,} in season 2; {len(week_53)} in ISO "
+        f"week 2026-W53, {week_53.count('2')} of them in season 2",
+    ]
+    for name, board in (("best", best), ("total", total)):
+        ties = [n for n in Counter(board.values()).values() if n > 1]
+        facts.append(
+            f"by their {name}, {sum(ties)} players share their points, in {len(ties)} ties; the "
+            f"largest has {max(ties)} players, and the highest {name} is {max(board.values()):,}"
+        )
+    return facts
+
+
+def _week_of(ms: int) -> tuple[int, int]:
+    year, week, _ = datetime.fromtimestamp(ms // 1000, UTC).isocalendar()
+    return year, week
 
 
 def check(folder: Path = DATA) -> list[str]:
@@ -146,6 +195,38 @@ def _week(random: Random) -> list[tuple[int, str, int]]:
             elif copies := _below(random, 4 + 16 * (TITLES - n) // TITLES):
                 rows.append((day, isbn, copies))
     return sorted(rows)
+
+
+def _players(random: Random) -> list[tuple[str, str]]:
+    """Player and name: every first syllable with every end, in an order by chance."""
+    first = [_SYLLABLES[n : n + 2] for n in range(0, len(_SYLLABLES), 2)]
+    names = sorted((random.random(), syllable + end) for syllable in first for end in _ENDS)
+    return [(f"p{n:03d}", name) for n, (_, name) in enumerate(names, start=1)]
+
+
+def _plays(random: Random) -> list[tuple[int, str, str, int, int, int]]:
+    """Records in the order in which they came: received, event, player, points, at, season."""
+    shares = list(accumulate(1 + _below(random, 20) for _ in range(PLAYERS)))
+    skill = [_below(random, 21) for _ in range(PLAYERS)]
+    events: dict[str, tuple[int, str, str, int, int, int]] = {}
+    while len(events) < PLAYS - REPEATS:
+        n = len(events)  # everybody plays once, then the busy more often
+        who = n if n < PLAYERS else bisect(shares, _below(random, shares[-1]))
+        at = FROM + _below(random, WEEKS * WEEK)
+        points = 10 * (1 + skill[who] + _below(random, 30) + _below(random, 30))
+        late = _below(random, 20) == 0  # one in twenty was offline, for up to five days
+        received = at + 50 + _below(random, 120 * HOUR if late else 3_000)
+        event = f"{_below(random, 16**8):08x}"
+        events[event] = (received, event, f"p{who + 1:03d}", points, at, 1 + (at >= SEASON_2))
+    kept = list(events.values())
+    again = {_below(random, len(kept)) for _ in range(REPEATS)}
+    while len(again) < REPEATS:
+        again.add(_below(random, len(kept)))
+    for n in sorted(again):
+        received, event, player, points, at, season = kept[n]
+        received += 1_000 + _below(random, HOUR)
+        kept.append((received, event, player, points, at, season))
+    return sorted(kept)
 
 
 def _below(random: Random, n: int) -> int:

@@ -35,6 +35,10 @@ def test_every_seed_writes_other_data(tmp_path: Path, monkeypatch: pytest.Monkey
         ("sales.csv", "\n195,", "\n196,", "sales.csv differs from its generator from line 3 on."),
         ("board.csv", "isbn,copies\n", "isbn,copies\r\n", "board.csv differs .* line 1 on."),
         ("week.csv", "9780441013593,300", "9780441013593,301", "week.csv differs from its"),
+        ("plays.csv", ",260,", ",270,", "plays.csv differs from its generator from line 2 on."),
+        ("players.csv", "p002", "p0O2", "players.csv differs from its generator from line 3 on."),
+        ("README.md", "192 players share", "191 players share", "README.md does not say: by their"),
+        ("README.md", "60 were sent", "61 were sent", "README.md does not say: 200 players, 2,000"),
         ("README.md", "is number 89", "is number 90", "README.md does not say: weighted by day"),
         ("README.md", "999 of 2,001", "1,100 of 2,001", "README.md does not say: 999 of 2,001"),
         ("README.md", "in 43 ties", "in 44 ties", "README.md does not say: 135 books share"),
@@ -117,6 +121,48 @@ def test_the_week_takes_nothing_from_the_other_data(
     monkeypatch.setattr(data, "TITLES", 30)
     changed = {p.name for p in data.regenerate(tmp_path) if p.read_bytes() != _stored(p.name)}
     assert changed == {"week.csv"}
+
+
+def test_players_and_plays() -> None:
+    """200 players and 2,000 records, some late, some twice, in the order in which they came."""
+    players, plays = data._read(DATA / "players.csv"), data._read(DATA / "plays.csv")
+    assert [player for player, _ in players] == [f"p{n:03d}" for n in range(1, 201)]
+    assert len({name for _, name in players}) == len(players)
+    assert all(name.isalpha() and name.isascii() for _, name in players)
+    assert {who for _, _, who, *_ in plays} == {player for player, _ in players}
+    came = [int(received) for received, *_ in plays]
+    assert came == sorted(came)
+    sent: dict[str, list[list[str]]] = {}
+    for received, event, *rest in plays:
+        assert re.fullmatch("[0-9a-f]{8}", event)
+        sent.setdefault(event, []).append([received, *rest])
+    twice = [records for records in sent.values() if len(records) > 1]
+    assert len(twice) == data.REPEATS
+    for first, second in twice:
+        assert first[1:] == second[1:]
+        assert 1_000 <= int(second[0]) - int(first[0]) < 1_000 + data.HOUR
+    end = data.FROM + data.WEEKS * data.WEEK
+    for [received, _, points, at, season], *_ in sent.values():
+        assert int(points) in range(10, 800, 10)
+        assert data.FROM <= int(at) < end
+        assert 50 <= int(received) - int(at) < 50 + 120 * data.HOUR
+        assert season == str(1 + (int(at) >= data.SEASON_2))
+
+
+def test_the_seasons_part_in_week_53() -> None:
+    weeks = [data._week_of(data.FROM + n * data.WEEK) for n in range(data.WEEKS)]
+    assert weeks == [(2026, n) for n in range(50, 54)] + [(2027, n) for n in range(1, 4)]
+    for n in range(1, data.WEEKS + 1):
+        assert data._week_of(data.FROM + n * data.WEEK - 1) == weeks[n - 1]
+    assert data._week_of(data.SEASON_2 - 1) == data._week_of(data.SEASON_2) == (2026, 53)
+
+
+def test_the_plays_take_nothing_from_the_other_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "PLAYS", 300)
+    changed = {p.name for p in data.regenerate(tmp_path) if p.read_bytes() != _stored(p.name)}
+    assert changed == {"plays.csv"}
 
 
 def _stored(name: str) -> bytes:
