@@ -173,6 +173,81 @@ def time_to_live_in_two_steps(r: Client, key: str) -> Any:
     return packed(r, key)
 
 
+def multi_without_watch(r: Client, key: str) -> Any:
+    rows, left = r.zrange(key, 0, 128, withscores=True), r.pttl(key)
+    if not guarded(r, key):
+        return packed(r, key)
+    with r.pipeline() as trip:
+        trip.delete(key)
+        trip.zadd(key, dict(rows))
+        if left > 0:
+            trip.pexpire(key, left)
+        trip.execute()
+    return True
+
+
+def watches(what: str, *, again: bool = True) -> Function:
+    """``watched``, on another key, or without a second try."""
+
+    def answer(r: Client, key: str) -> Any:
+        with r.pipeline() as trip:
+            while True:
+                trip.watch(what.format(key=key))
+                rows, left = trip.zrange(key, 0, 128, withscores=True), trip.pttl(key)
+                if not fits(rows) or trip.object("encoding", key) == "listpack":
+                    return fits(rows)
+                trip.multi()
+                trip.zrangestore(key, key, 0, -1)
+                if left > 0:
+                    trip.pexpire(key, left)
+                try:
+                    trip.execute()
+                except WatchError:
+                    if again:
+                        continue
+                    return False
+                return True
+
+    return answer
+
+
+def expiry_in_a_step_of_its_own(r: Client, key: str) -> Any:
+    if guarded(r, key):
+        left = r.pttl(key)
+        r.zrangestore(key, key, 0, -1)
+        if left > 0:
+            r.pexpire(key, left)
+    return packed(r, key)
+
+
+def gone_for_a_moment(r: Client, key: str) -> Any:
+    if guarded(r, key):
+        rows, left = r.zrange(key, 0, -1, withscores=True), r.pttl(key)
+        r.delete(key)
+        r.zadd(key, dict(rows))
+        if left > 0:
+            r.pexpire(key, left)
+    return packed(r, key)
+
+
+def time_to_live_read_before(r: Client, key: str) -> Any:
+    """All in one script, but for what it read before."""
+    left = r.pttl(key)
+    script = SCRIPT.format(over="> 128", longer="> 64", already="1")
+    script = script.replace("redis.call('PTTL', KEYS[1])", "tonumber(ARGV[1])")
+    return bool(r.eval(script, 1, key, left))
+
+
+def looked_then_any(r: Client, key: str) -> Any:
+    """Whether it fits is asked in Python; what follows is done whatever it is by then."""
+    script = """
+    local left = redis.call('PTTL', KEYS[1])
+    redis.call('ZRANGESTORE', KEYS[1], KEYS[1], 0, -1)
+    if left >= 0 then redis.call('PEXPIRE', KEYS[1], left) end
+    return 1"""
+    return bool(r.eval(script, 1, key)) if guarded(r, key) else packed(r, key)
+
+
 def always_a_time_to_live(r: Client, key: str) -> Any:
     left = r.pttl(key)
     if guarded(r, key):
@@ -287,7 +362,7 @@ WRONG: list[tuple[Function, str]] = [
     (one_command, f"five members, with a time to live: {GONE}"),
     (nothing, "five members: the set is still a skip list, and it fits into a listpack"),
     (copied, "your function raised ResponseError"),
-    (whole_seconds, "with a time to live: the time to live ends 0.2"),
+    (whole_seconds, "with a time to live: the time to live ends 0."),
     (
         two_steps,
         "another client adds a member between two of your steps: the member late is lost",
@@ -308,6 +383,19 @@ WRONG: list[tuple[Function, str]] = [
         also_what_is_packed,
         "three members, a listpack already: the set was written; it is a listpack",
     ),
+    (
+        multi_without_watch,
+        "another client adds a member between two of your steps: the member late",
+    ),
+    (watches("nothing"), "the time to live ends 2000.80 s sooner; right is to keep it as it is"),
+    (watches("{key}", again=False), "adds a member between two of your steps: the set is still"),
+    (
+        expiry_in_a_step_of_its_own,
+        f"as another client sees them between two of your steps: {GONE}",
+    ),
+    (gone_for_a_moment, "adds a member between two of your steps: the member late is lost"),
+    (time_to_live_read_before, "gives it another time to live between two of your steps: the time"),
+    (looked_then_any, "until it does not fit between two of your steps: the set was written"),
     (also_what_does_not_fit, "129 members: the set was written; it does not fit"),
     (trimmed_to_fit, "129 members: the member 9780000000128 is lost"),
     (leaves_a_copy, ":packed' was left behind; right is none"),

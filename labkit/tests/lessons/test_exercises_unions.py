@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 import pytest
@@ -17,14 +18,6 @@ Function = Callable[..., Any]
 
 
 # ---- steady: right answers
-
-
-def stored_and_read(r: Client, days: list[str]) -> Any:
-    with r.pipeline() as step:
-        step.zinterstore("exercise:tmp", days, aggregate="min")
-        step.zrange("exercise:tmp", 0, -1, desc=True, withscores=True)
-        step.delete("exercise:tmp")
-        return step.execute()[1]
 
 
 def raw_command(r: Client, days: list[str]) -> Any:
@@ -40,6 +33,29 @@ def in_python(r: Client, days: list[str]) -> Any:
 
 
 # ---- steady: wrong answers
+
+
+def stored_and_read(r: Client, days: list[str]) -> Any:
+    with r.pipeline() as step:
+        step.zinterstore("exercise:tmp", days, aggregate="min")
+        step.zrange("exercise:tmp", 0, -1, desc=True, withscores=True)
+        step.delete("exercise:tmp")
+        return step.execute()[1]
+
+
+def leaves_a_key(r: Client, days: list[str]) -> Any:
+    r.zinterstore(f"{days[0]}:tmp", days, aggregate="min")
+    return r.zrange(f"{days[0]}:tmp", 0, -1, desc=True, withscores=True)
+
+
+def days_end_tomorrow(r: Client, days: list[str]) -> Any:
+    for day in days:
+        r.expire(day, 86_400, nx=True)
+    return in_python(r, days)
+
+
+def lists_for_books(r: Client, days: list[str]) -> Any:
+    return [([book], copies) for book, copies in in_python(r, days)]
 
 
 def as_it_comes(r: Client, days: list[str]) -> Any:
@@ -132,7 +148,171 @@ def watched(r: Client, total: str, day: str, done: str) -> Any:
                 continue
 
 
+def deadline_kept(r: Client, total: str, day: str, done: str) -> Any:
+    """A transaction by redis-py's own loop, with the deadline in place of the rest."""
+
+    def add(step: Client) -> bool:
+        if step.hexists(done, day):
+            step.multi()
+            return False
+        ends = step.pexpiretime(total)
+        step.multi()
+        step.zunionstore(total, [day, total])
+        if ends > 0:
+            step.pexpireat(total, ends)
+        step.hset(done, day, "added")
+        return True
+
+    return r.transaction(add, total, done, value_from_callable=True)
+
+
+def pieces_then_one_step(r: Client, total: str, day: str, done: str) -> Any:
+    """Other trips before the one that counts do no harm."""
+    r.ping()
+    if r.sismember(done, day):
+        return False
+    return by_zincrby(r, total, day, done)
+
+
 # ---- close_day: wrong answers
+
+
+UNION = """
+if redis.call('SISMEMBER', KEYS[3], KEYS[2]) == 1 then return 0 end
+local ttl = redis.call({ask})
+redis.call('ZUNIONSTORE', KEYS[1], 2, KEYS[1], KEYS[2])
+{keep}
+redis.call('SADD', KEYS[3], KEYS[2])
+return 1"""
+ASK, KEEP = "'PTTL', KEYS[1]", "if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end"
+
+
+def scripted(ask: str = ASK, keep: str = KEEP, after: str = "") -> Function:
+    """The right script, with another part."""
+    script = UNION.format(ask=ask, keep=f"{keep}\n{after}")
+    return lambda r, *keys: bool(r.eval(script, 3, *keys))
+
+
+def ping_first(r: Client, total: str, day: str, done: str) -> Any:
+    r.ping()
+    return note_first(r, total, day, done)
+
+
+def watched_with(
+    *what: str, early: bool = False, unwatch: bool = False, plain: bool = False, again: bool = True
+) -> Function:
+    """``watched`` with a fault in it: other keys, or nothing watched when it counts."""
+
+    def answer(r: Client, total: str, day: str, done: str) -> Any:
+        keys = {"total": total, "day": day, "done": done}
+        with r.pipeline() as step:
+            while True:
+                try:
+                    step.watch(*(keys[name] for name in what))
+                    if step.sismember(done, day):
+                        return False
+                    left = step.pttl(total)
+                    if unwatch:
+                        step.unwatch()
+                    if not plain:
+                        step.multi()
+                    step.zunionstore(total, [total, day])
+                    if left > 0:
+                        step.pexpire(total, left)
+                    step.sadd(done, day)
+                    if not plain:
+                        step.execute()
+                    return True
+                except WatchError:
+                    if not again:
+                        return False
+
+    return answer
+
+
+def sums_in_python(r: Client, total: str, day: str, done: str) -> Any:
+    """Watches its note only, and writes scores that it read before."""
+    with r.pipeline() as step:
+        while True:
+            try:
+                step.watch(done)
+                if step.sismember(done, day):
+                    return False
+                old = dict(step.zrange(total, 0, -1, withscores=True))
+                sold = step.zrange(day, 0, -1, withscores=True)
+                step.multi()
+                if sold:
+                    step.zadd(total, {book: old.get(book, 0) + n for book, n in sold})
+                step.sadd(done, day)
+                step.execute()
+                return True
+            except WatchError:
+                continue
+
+
+def locked(*, ends: int | None, freed: bool) -> Function:
+    """One at a time by a lock that ends by itself, or when the job is over."""
+
+    def answer(r: Client, total: str, day: str, done: str) -> Any:
+        lock = f"{done}:lock"
+        while not r.set(lock, 1, nx=True, px=ends):
+            if freed:
+                return False
+            sleep(0.005)
+        try:
+            if r.sismember(done, day):
+                return False
+            left = r.pttl(total)
+            with r.pipeline() as step:
+                step.zunionstore(total, [total, day])
+                if left > 0:
+                    step.pexpire(total, left)
+                step.sadd(done, day).execute()
+            return True
+        finally:
+            r.delete(lock)
+
+    return answer
+
+
+def expiry_sent_afterwards(r: Client, total: str, day: str, done: str) -> Any:
+    """The script gives back what there was to live."""
+    script = UNION.format(ask=ASK, keep="").replace("return 1", "return {ttl}")
+    seen = r.eval(script, 3, total, day, done)
+    if seen == 0:
+        return False
+    if seen[0] > 0:
+        r.pexpire(total, seen[0])
+    return True
+
+
+def ttl_read_before(r: Client, total: str, day: str, done: str) -> Any:
+    left = r.pttl(total)
+    script = UNION.format(ask=ASK, keep=KEEP).replace(
+        "redis.call('PTTL', KEYS[1])", "tonumber(ARGV[1])"
+    )
+    return bool(r.eval(script, 3, total, day, done, left))
+
+
+def a_key_for_each_day(r: Client, total: str, day: str, done: str) -> Any:
+    script = UNION.format(ask=ASK, keep=KEEP)
+    script = script.replace("SISMEMBER', KEYS[3], KEYS[2]", "EXISTS', KEYS[3] .. KEYS[2]")
+    script = script.replace("SADD', KEYS[3], KEYS[2]", "SET', KEYS[3] .. KEYS[2], '1'")
+    return bool(r.eval(script, 3, total, day, done))
+
+
+def one_long_text(r: Client, total: str, day: str, done: str) -> Any:
+    script = UNION.format(ask=ASK, keep=KEEP)
+    script = script.replace(
+        "redis.call('SISMEMBER', KEYS[3], KEYS[2]) == 1",
+        "string.find(redis.call('GET', KEYS[3]) or '', KEYS[2], 1, true)",
+    )
+    script = script.replace("SADD", "APPEND")
+    return bool(r.eval(script, 3, total, day, done))
+
+
+def silent_days_leave_no_note(r: Client, total: str, day: str, done: str) -> Any:
+    return scripted()(r, total, day, done) if r.exists(day) else True
 
 
 def no_note(r: Client, total: str, day: str, done: str) -> Any:
@@ -257,12 +437,14 @@ def overwrites_with_text(r: Client, total: str, day: str, done: str) -> Any:
 
 
 RIGHT: list[tuple[str, Function]] = [
-    ("steady", stored_and_read),
     ("steady", raw_command),
     ("steady", in_python),
     ("close_day", restored_by_time),
     ("close_day", by_zincrby),
     ("close_day", watched),
+    ("close_day", deadline_kept),
+    ("close_day", pieces_then_one_step),
+    ("close_day", scripted()),
 ]
 WRONG: list[tuple[str, Function, str]] = [
     ("steady", as_it_comes, "one day: gave [['a', 2.0], ['c', 2.0], ['b', 5.0]]; right is [('b',"),
@@ -275,14 +457,52 @@ WRONG: list[tuple[str, Function, str]] = [
     ("steady", days_that_are_there, "two days of which one has no key: gave"),
     ("steady", sold_something, "a is in every day's set."),
     ("steady", ties_by_name, "one day: gave"),
-    ("steady", into_the_first, "a day was changed; right is to read only."),
+    ("steady", into_the_first, "one day: something was written; right is to read only."),
+    ("steady", stored_and_read, "one day: something was written; right is to read only."),
+    ("steady", leaves_a_key, "one day: something was written; right is to read only."),
+    ("steady", days_end_tomorrow, "one day: a day was changed; right is to read only."),
+    ("steady", lists_for_books, "A row is (book, copies)."),
     ("steady", forgot_return, "gave None"),
     ("close_day", no_note, "the first day again: the total is {"),
-    ("close_day", loses_the_ttl, "the total had 5000 s to live and has a TTL of -1."),
-    ("close_day", always_a_day_to_live, "has a TTL of 86400."),
-    ("close_day", five_thousand_for_all, "a new total: has a TTL of 5000; right is none, -1."),
-    ("close_day", one_note_for_all_days, "the second day: the total is {"),
-    ("close_day", note_first, "a job that died after its first command, then ran again: the total"),
+    (
+        "close_day",
+        loses_the_ttl,
+        "with a time to live: the time to live is gone; right is to keep it",
+    ),
+    ("close_day", always_a_day_to_live, "a total without a time to live has one now"),
+    ("close_day", five_thousand_for_all, "a total without a time to live has one now"),
+    (
+        "close_day",
+        one_note_for_all_days,
+        "the second day, a key with which the first one's begins: the to",
+    ),
+    ("close_day", note_first, "a job that died after command 1, then ran again: the total"),
+    ("close_day", ping_first, "a job that died after command 2, then ran again: the total"),
+    ("close_day", watched_with("total", "done", unwatch=True), "two jobs at once, the second"),
+    ("close_day", watched_with("day"), "two jobs at once, the second between two commands"),
+    ("close_day", watched_with("total", "day", "done", plain=True), "two jobs at once"),
+    ("close_day", watched_with("total", "done", again=False), "another job adds another day"),
+    ("close_day", watched_with("done"), "gives the total another time to live between two"),
+    ("close_day", sums_in_python, "another client adds to the total between two commands: the tot"),
+    ("close_day", locked(ends=30, freed=False), "two jobs at once"),
+    ("close_day", locked(ends=None, freed=True), "a job that died after command 1, then ran again"),
+    ("close_day", locked(ends=9_000, freed=True), "a job that died after command 1, then ran ag"),
+    ("close_day", expiry_sent_afterwards, "a job that died after command 1, then ran again: the t"),
+    ("close_day", ttl_read_before, "gives the total another time to live between two commands"),
+    ("close_day", scripted(after="redis.call('PEXPIRE', KEYS[3], 60000)"), "note has a time to"),
+    (
+        "close_day",
+        scripted(keep="if ttl > 0 then redis.call('EXPIRE', KEYS[1], 5000) end"),
+        "the time to live ends 0.",
+    ),
+    (
+        "close_day",
+        scripted(ask="'TTL', KEYS[1]", keep=KEEP.replace("PEXPIRE", "EXPIRE")),
+        "the time to live ends 0.",
+    ),
+    ("close_day", a_key_for_each_day, "was left behind; right is none."),
+    ("close_day", one_long_text, "a key with which the first one's begins: the total is {"),
+    ("close_day", silent_days_leave_no_note, "the day without sales again: gave True; right is F"),
     ("close_day", note_last, "two jobs at once, the second between two commands of the first:"),
     ("close_day", looks_then_multi, "two jobs at once, the second between two commands of the"),
     ("close_day", union_then_note, "two jobs at once"),
