@@ -9,6 +9,7 @@ import pytest
 from redis import WatchError
 
 from labkit.lessons.exercises import exercise
+from labkit.tests.lessons.judging import assert_refused, assert_stub_and_solution_are_one
 
 Client = Any  # an answer is written without types
 Function = Callable[..., Any]
@@ -417,25 +418,11 @@ def test_right_answers_of_every_style(answer: Function, either: Client) -> None:
 def test_wrong_answers_are_told_what_was_seen(
     answer: Function, reason: str, either: Client
 ) -> None:
-    either.set("exercise:mine", "stays")
-    line = exercise("compact").judge(answer, either)
-    assert line.startswith("Not yet: ")
-    assert reason in line
-    assert "\n" not in line
-    assert either.keys("*") == ["exercise:mine"], "the check left or took keys"
+    assert_refused("compact", answer, reason, either)
 
 
 def test_stub_and_solution_are_one(either: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    task = exercise("compact")
-    space: dict[str, Any] = {}
-    exec(task.stub(), space)
-    assert task.judge(space["compact"], either) == "Not attempted."
-    task.solution()
-    text = capsys.readouterr().out
-    assert text.startswith(task.stub().removesuffix("    return ..."))
-    exec(text, space)
-    assert task.judge(space["compact"], either) == "Right."
-    assert either.dbsize() == 0
+    assert_stub_and_solution_are_one("compact", either, capsys)
 
 
 def test_other_limits_of_a_server_are_asked_for(either: Client) -> None:

@@ -12,6 +12,7 @@ import pytest
 from redis import ResponseError, WatchError
 
 from labkit.lessons.exercises import exercise
+from labkit.tests.lessons.judging import assert_refused, assert_stub_and_solution_are_one
 
 Client = Any  # an answer is written without types
 Function = Callable[..., Any]
@@ -525,25 +526,11 @@ def test_right_answers_of_every_style(name: str, answer: Function, either: Clien
 def test_wrong_answers_are_told_what_was_seen(
     name: str, answer: Function, reason: str, either: Client
 ) -> None:
-    either.set("exercise:mine", "stays")
-    line = exercise(name).judge(answer, either)
-    assert line.startswith("Not yet: ")
-    assert reason in line
-    assert "\n" not in line
-    assert either.keys("*") == ["exercise:mine"], "the check left or took keys"
+    assert_refused(name, answer, reason, either)
 
 
 @pytest.mark.parametrize("name", ["steady", "close_day"])
 def test_stub_and_solution_are_one(
     name: str, either: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    task = exercise(name)
-    space: dict[str, Any] = {}
-    exec(task.stub(), space)
-    assert task.judge(space[name], either) == "Not attempted."
-    task.solution()
-    text = capsys.readouterr().out
-    assert text.startswith(task.stub().removesuffix("    return ..."))
-    exec(text, space)
-    assert task.judge(space[name], either) == "Right."
-    assert either.dbsize() == 0
+    assert_stub_and_solution_are_one(name, either, capsys)
