@@ -22,6 +22,7 @@ from labkit.servers.space import open_client
 
 PAIRS = 5  # each row: this many turns of ours and theirs, one after the other
 LOAD_LIMIT = 1.3  # what the load may take, in times of its peer
+CLIENTS, TURN = 64, 2.0  # of the bookstore, and how many seconds they ask at a time
 PATIENCE = 10.0  # seconds for a bare server to answer
 
 Row = tuple[str, str, list[tuple[float, float]]]
@@ -43,7 +44,8 @@ def table(members: int) -> str:
 
     lines = ["| what | ours | peer | ratio (smallest to largest) |", "|---|---|---|---|"]
     middles = []
-    for measure in tqdm([partial(_load, members), _start, _timer, _import], unit="row"):
+    rows = [partial(_load, members), _start, _timer, _import, _bookstore]
+    for measure in tqdm(rows, unit="row"):
         what, peer, pairs = measure()
         ratios = sorted(ours / theirs for ours, theirs in pairs)
         middles.append(median(ratios))
@@ -167,3 +169,17 @@ def _import() -> Row:
         return _seconds(lambda: subprocess.run(command, check=True))
 
     return "import labkit", "import redis", [(run("labkit"), run("redis")) for _ in range(PAIRS)]
+
+
+def _bookstore() -> Row:
+    """Orders, lists and ranks: through the service, and the same commands without it."""
+    from labkit.bookstore.load import Load, alone, drive
+    from labkit.bookstore.process import serving
+
+    def thousand(clients: Callable[..., Load], url: str) -> float:
+        return 1000 / clients(url, clients=CLIENTS, seconds=TURN).rate
+
+    with _server() as (server, _), serving(server.url) as service:
+        thousand(drive, service.url)  # the first turn finds no books
+        pairs = [(thousand(drive, service.url), thousand(alone, server.url)) for _ in range(PAIRS)]
+    return f"1,000 requests of {CLIENTS} bookstore clients", "redis-py asyncio alone", pairs
