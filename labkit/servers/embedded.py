@@ -71,11 +71,11 @@ def start(role: str, *options: str) -> Embedded:
         )
     program = binaries.ensure(role)
     sweep()
-    folder = _private_folder(role)
+    folder = private_folder(role)
     path = folder / "s"
     command = [str(program), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(folder), "--loglevel", "warning"]
-    with _memory_file() as log:
+    with memory_file() as log:
         try:
             guard = spawn([*command, *options], folder, output=log)
         except OSError as error:
@@ -126,7 +126,12 @@ def alive(process: int) -> bool:
     return bool(psutil.pid_exists(process))
 
 
-def _private_folder(role: str) -> Path:
+def private_folder(role: str) -> Path:
+    """A new folder for this user's eyes, whose name says its owner, for :func:`sweep`.
+
+    Raises:
+        LabError: none can be made; with the reason.
+    """
     base = _temporary()
     if len(os.fsencode(base)) > _SOCKET_LIMIT - 40:
         base = "/tmp"
@@ -146,7 +151,7 @@ def _temporary() -> str:
         return "/tmp"
 
 
-def _memory_file() -> IO[bytes]:
+def memory_file() -> IO[bytes]:
     """Where the server's few words go: memory where the system has it, so that no disk is used."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("labkit-log"), "w+b")

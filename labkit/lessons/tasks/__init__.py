@@ -28,13 +28,14 @@ class Attempt:
     """A student's function, called with a live client, and the keys it is tried on.
 
     Attributes:
+        function: as the student wrote it, not watched.
         server: the client for the checker itself.
     """
 
     def __init__(self, function: Callable[..., object], server: Client) -> None:
         self.server = server
         self._keys: list[str] = []
-        self._function = function
+        self.function = function
         self._space = f"exercise:{secrets.token_hex(4)}"
         self._calls = 0
 
@@ -67,7 +68,7 @@ class Attempt:
         self._calls += 1
         pipelines: list[Client] = []
         try:
-            result = self._function(self._watched(meanwhile, before, pipelines), *args)
+            result = self.function(self._watched(meanwhile, before, pipelines), *args)
         except NotYetError as error:
             raise NotYetError(f"{given}: {error}") from None
         except Exception as error:

@@ -176,6 +176,17 @@ def test_the_ledger_is_as_the_readme_says() -> None:
     assert all(kind in readme for kind in kinds)
 
 
+def test_the_week_of_the_bookstore_is_as_the_readme_says() -> None:
+    rows = [line.split(",") for line in (DATA / "bookshop_week.csv").read_text().splitlines()[1:]]
+    days, books = ({row[place] for row in rows} for place in (0, 1))
+    copies = sum(int(row[2]) for row in rows)
+    said = f"- {len(books)} books in {len(rows)} rows, {copies} copies\n"
+    assert said in (DATA / "README.md").read_text(encoding="utf-8")
+    assert days == set("123456")
+    assert rows == sorted(rows)
+    assert all(data.check_digit(book[:-1]) == int(book[-1]) for book in books)
+
+
 def test_a_data_set_by_name() -> None:
     assert data.dataset("sales.csv").read_text().startswith("ms,isbn,copies\n")
     with pytest.raises(LabError, match=r"There is sales\.csv"):
