@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from labkit.boards.paging import DAY, LARGEST, Pages, Ties, Window, check_text, one_of, whole
-from labkit.boards.scores import LIMIT, Composite
+from labkit.boards.paging import DAY, LARGEST, Pages, Ties, Window, one_of, whole
+from labkit.boards.scores import LIMIT, Composite, check_text
 from labkit.boards.scripts import STEP, SUBMIT, TRIM
 from labkit.errors import LabError
 
@@ -35,8 +35,11 @@ class Leaderboard(Pages):
     never falls. What stands on the board does not depend on the order of its events.
 
     Keys: the sorted set ``key``; the ids of all events in ``{key}:ids``, as long as the board is
-    there; copies, and what a rebuild makes. All have one hash tag. Memory: a row a player, an id
-    an event; so give a board of a period its end. Nobody else may write to the board.
+    there; copies, and what a rebuild makes. All have one hash tag. No other key may begin with
+    ``{key}:``, and ``b`` beside ``{b}`` are not two boards. Nobody else may write to the board.
+
+    Memory: a row a player, an id an event; so give a board of a period its end. A best would be
+    right without ids; with them `submit` can say what is new, and a trimmed event stays out.
 
     Args:
         client, key, ties, window, secret, largest: as for `Pages`; a tag in the key
@@ -48,7 +51,7 @@ class Leaderboard(Pages):
         ends: Unix time in ms at which the server removes the board and its ids; never without it.
 
     Raises:
-        LabError: an argument that is none of these. Methods: an argument out of its bounds.
+        LabError: as `Pages`; a codec that does not fit. Methods: an argument out of its bounds.
     """
 
     def __init__(
@@ -72,7 +75,9 @@ class Leaderboard(Pages):
         self._keep = keep
         self._ends = "" if ends is None else str(whole("end", ends, 1, LIMIT))
         low, most = self._codec.points if self._codec else (1 - LIMIT, LIMIT - 1)
-        self._range = max(0, low) if keep == "sum" else low, most
+        if keep == "sum" and not low <= 0 <= most:
+            raise LabError("A sum begins at 0, outside the codec's points.", "Declare them from 0.")
+        self._range = 0 if keep == "sum" else low, most
         self._lowest = low if self._codec else 0
         names = ("ids", "next", "next:ids", "mark")
         self._keys = [key, *(f"{self._prefix}:{name}" for name in names)]
@@ -80,7 +85,10 @@ class Leaderboard(Pages):
         self._submit, self._trim, self._step = scripts
 
     def submit(self, event: str, player: str, points: int, at: int) -> bool:
-        """Count an event once; False when its id was counted before (its points are not looked at).
+        """Count an event once, and say whether this call did it.
+
+        False: its id was counted before (its points are not looked at), also by this call, when
+        the client sent it again because the reply was lost; or the board's end is past.
 
         Args:
             event: its id, the same whenever it is sent again.
@@ -123,24 +131,30 @@ class Leaderboard(Pages):
 
         Raises:
             LabError: another rebuild is at work; this one was taken for dead; an event that
-                `submit` refuses. The live board stays as it is then.
+                `submit` refuses. The live board stays as it is then, unless the reply of the last
+                step was lost. What a killed rebuild made stays until the next one begins.
         """
         mark, wait = secrets.token_hex(8), 1000 * whole("patience", patience, 1, DAY)
 
-        def step(name: str, otherwise: str = "This rebuild was taken for dead.") -> None:
+        def step(name: str, otherwise: str, cure: str) -> None:
             if not self._step(self._keys, [name, mark, wait]):
-                raise LabError(otherwise, "Nothing was changed; see who rebuilds this board.")
+                raise LabError(otherwise, cure)
 
-        step("begin", "Another rebuild of this board is at work.")
+        dead = (
+            "This rebuild was taken for dead, or an event did not fit into the new board.",
+            "See who rebuilds this board, and look at it before you try again: the last step may "
+            "have been done.",
+        )
         counted = 0
         try:
+            step("begin", "Another rebuild of this board is at work.", "Try again after it.")
             for some in _batches(events, BATCH):
                 pipe = self._client.pipeline(transaction=False)
                 for event in some:
-                    self._submit(self._keys[2:4], self._words(*event), client=pipe)
+                    self._submit(self._keys[2:], [*self._words(*event), mark], client=pipe)
                 counted += sum(map(self._counted, pipe.execute()))
-                step("go on")
-            step("end")
+                step("go on", *dead)
+            step("end", *dead)
         except BaseException:
             self._step(self._keys, ["give up", mark, wait])
             raise

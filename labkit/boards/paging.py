@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from labkit.boards.cursors import check_secret, seal, unseal
-from labkit.boards.scores import Composite
+from labkit.boards.scores import Composite, as_int, check_text, shown
 from labkit.boards.scripts import ROWS
 from labkit.errors import LabError
 
@@ -39,7 +38,7 @@ class Standing:
 
 
 class Pages:
-    """Any sorted set, read from the highest score down, with bounds that are checked.
+    """Any sorted set of UTF-8 members, read from the highest score down, in checked bounds.
 
     ::
 
@@ -51,7 +50,8 @@ class Pages:
     end of the board.
 
     Args:
-        client: redis-py with ``decode_responses=True``; any server from Redis 6.2 on, any Valkey.
+        client: `redis.Redis` with ``decode_responses=True``, also to one node of a cluster
+            (``RedisCluster`` cannot rebuild); any server from Redis 6.2 on, any Valkey.
         key: the sorted set. Copies of it lie in the same slot of a cluster.
         ties: which rank players with equal points have: a place each (``ordinal``), that of the
             first of them (``competition``: 1 2 2 4), or without gaps (``dense``: 1 2 2 3). A dense
@@ -62,7 +62,8 @@ class Pages:
         largest: the most rows that one call may ask for.
 
     Raises:
-        LabError: an argument that is none of these. Methods: an argument out of its bounds.
+        LabError: a policy, key, number or secret that is none of these, a client of bytes.
+            Methods: an argument out of its bounds.
     """
 
     def __init__(
@@ -80,10 +81,11 @@ class Pages:
         one_of("window", window, get_args(Window))
         if not client.get_encoder().decode_responses:
             raise LabError("This client gives bytes.", "Make it with decode_responses=True.")
-        before, _, rest = key.partition("{")
+        before, _, rest = check_text("key", key).partition("{")
         tag, end, _ = rest.partition("}")
-        if not (tag and end) and (rest or "}" in before or key.endswith("{")):
-            raise LabError(f"The key {key!r} has braces and no hash tag.", "Write {tag}:name.")
+        if not (tag and end) and (rest or not key or "}" in before or key.endswith("{")):
+            what = "has braces and no hash tag" if key else "is empty"
+            raise LabError(f"The key {key!r} {what}.", "Write {tag}:name.")
         self.key = key
         self._prefix = key if end else f"{{{key}}}"
         self._client: Any = client
@@ -178,31 +180,17 @@ class Pages:
 
 
 def whole(name: str, value: Any, least: int, most: int, cure: str = "") -> int:
-    """A whole number within bounds, both included.
+    """A whole number within bounds, both included; the cure is for one below 1.
 
     Raises:
         LabError: a bool, a float or anything else that is no int; a number out of bounds.
     """
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise LabError(f"The {name} is {value!r}.", "Pass a whole number (an int).")
-    number = int(value)
+    if (number := as_int(value)) is None:
+        raise LabError(f"The {name} is {shown(value, repr)}.", "Pass a whole number (an int).")
     if not least <= number <= most:
-        shown = f"{number}" if abs(number) < 10**20 else "too long a number"
-        raise LabError(f"The {name} is {shown}.", cure or f"It goes from {least:,} to {most:,}.")
+        span = f"It goes from {least:,} to {most:,}."
+        raise LabError(f"The {name} is {shown(number)}.", cure if cure and number < 1 else span)
     return number
-
-
-def check_text(name: str, value: Any) -> str:
-    """A member or an id: any text that UTF-8 can write.
-
-    Raises:
-        LabError: bytes, a number, half a surrogate pair: they would be somebody else, or nobody.
-    """
-    try:
-        str.encode(value)
-    except (TypeError, UnicodeEncodeError):
-        raise LabError(f"The {name} is {value!r:.60}.", "Pass text (a str).") from None
-    return str(value)
 
 
 def places(number: Any, size: Any, largest: int) -> tuple[int, int]:

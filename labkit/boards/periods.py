@@ -8,13 +8,14 @@ asks a clock or a server.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
+from labkit.boards.scores import as_int, shown
 from labkit.errors import LabError
 
 Instant = int | datetime
@@ -51,33 +52,43 @@ class Period:
         """The deadline, in ms, of a key that is kept so long after the end; for PEXPIREAT.
 
         Raises:
-            LabError: a time below zero.
+            LabError: a time below zero, or no timedelta.
         """
-        if keep < timedelta(0):
-            raise LabError(f"A board cannot be kept for {keep}.", "Take a time of 0 or more.")
+        if not isinstance(keep, timedelta) or keep < timedelta(0):
+            raise LabError(f"A board cannot be kept for {keep}.", "Take a timedelta of 0 or more.")
         return self.end + keep // MS
 
     def next(self) -> Period:
-        """The period of this kind that begins where this one ends."""
+        """The period of this kind that begins where this one ends; LabError after 2100."""
         return self._at(self.end)
 
     def previous(self) -> Period:
-        """The period of this kind that ends where this one begins."""
+        """The period of this kind that ends where this one begins; LabError before 1970."""
         return self._at(self.start - 1)
 
     def days(self) -> list[Period]:
-        """Its days, oldest first: none is missing, and none is of another period."""
-        return list(_until(day(self.start, self.zone), self.end))
+        """Its days, oldest first: none is missing, and none is of another period.
+
+        Raises:
+            LabError: the period began before 1970.
+        """
+        found = [day(self.start, self.zone)]
+        while found[-1].end < self.end:
+            found.append(found[-1].next())
+        return found
 
     def last(self, n: int) -> list[Period]:
         """The n periods of this kind of which this is the newest, oldest first.
 
         Raises:
-            LabError: fewer than one.
+            LabError: fewer than one; no whole number; one that ended before 1970.
         """
-        if n < 1:
-            raise LabError(f"There are no last {n} periods.", "Ask for 1 or more.")
-        return list(islice(_backward(self), n))[::-1]
+        if (number := as_int(n)) is None or number < 1:
+            raise LabError(f"There are no last {shown(n)} periods.", "Ask for 1 or more.")
+        found = [self]
+        while len(found) < number:
+            found.append(found[-1].previous())
+        return found[::-1]
 
 
 def day(at: Instant, zone: str) -> Period:
@@ -177,17 +188,19 @@ def _midnight(d: date, tz: ZoneInfo) -> int:
 
 def _milliseconds(at: Instant) -> int:
     if isinstance(at, datetime):
-        if at.utcoffset() is None:
+        if at.tzinfo is None or at.utcoffset() is None:  # no tzinfo: pandas' NaT as well
             raise LabError(
                 f"{at} has no time zone, so it is no instant.",
                 "Make it aware: datetime.now(UTC), or .replace(tzinfo=...).",
             )
         at = (at - EPOCH) // MS
-    if type(at) is not int:
-        raise LabError(f"{at!r} is no instant.", "Pass whole milliseconds, or an aware datetime.")
-    if not 0 <= at < END:
-        raise LabError(f"{at:,} ms is not in the years 1970 to 2100.", "Pass milliseconds, not µs.")
-    return at
+    if (ms := as_int(at)) is None:
+        what = f"{shown(at, repr)} is no instant."
+        raise LabError(what, "Pass whole milliseconds, or an aware datetime.")
+    if not 0 <= ms < END:
+        what = f"{shown(ms, '{:,}'.format)} ms is not in the years 1970 to 2100."
+        raise LabError(what, "Pass milliseconds, not µs." if ms > 10 * END else "")
+    return ms
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -198,15 +211,3 @@ def _zone(name: str) -> ZoneInfo:
         raise LabError(
             f"There is no time zone {name!r}.", f"Near it: {', '.join(near) or 'none'}."
         ) from None
-
-
-def _until(period: Period, end: int) -> Iterator[Period]:
-    while period.end <= end:
-        yield period
-        period = period.next()
-
-
-def _backward(period: Period) -> Iterator[Period]:
-    while True:
-        yield period
-        period = period.previous()

@@ -61,10 +61,10 @@ class Composite:
         size = high - low + 1
         if size * self.unit > LIMIT:
             most, ties = LIMIT // self.unit, LIMIT // size
-            fits = [f"points {_shown((low, low + most - 1))} with these ties"] * (most > 0)
-            fits += [f"ties {_shown((start, start + ties - 1))} with these points"] * (ties > 0)
+            fits = [f"points {shown((low, low + most - 1))} with these ties"] * (most > 0)
+            fits += [f"ties {shown((start, start + ties - 1))} with these points"] * (ties > 0)
             raise LabError(
-                f"Points {_shown(points)} and ties {_shown(tie)} make too many pairs: a double "
+                f"Points {shown(points)} and ties {shown(tie)} make too many pairs: a double "
                 f"keeps {LIMIT:,} whole numbers apart.",
                 f"What fits: {'; '.join([*fits, 'the tie-break in the member (TieInMember)'])}.",
             )
@@ -92,7 +92,7 @@ class Composite:
         value = _reply(score)
         highest = (self.points[1] - self.points[0] + 1) * self.unit - 1
         if not (value.is_integer() and 0 <= value <= highest):
-            what = f"{_shown(score, repr)} is not one of this codec's scores, 0 to {highest:,}."
+            what = f"{shown(score, repr)} is not one of this codec's scores, 0 to {highest:,}."
             raise LabError(what, "Look for a writer without it, or for ZINCRBY past a range.")
         upper, place = divmod(int(value), self.unit)
         return upper + self.points[0], _tie(place, self.tie, self.first)
@@ -143,18 +143,14 @@ class TieInMember:
         Raises:
             LabError: the tie-break is not a whole number of its range; the id is no such text.
         """
-        try:
-            str.encode(id)
-        except (TypeError, UnicodeEncodeError):
-            raise LabError(f"The id is {_shown(id, repr)}.", "Pass text (a str).") from None
-        return f"{_place(tie, self.tie, self.first):0{self.width}d}:{id}"
+        return f"{_place(tie, self.tie, self.first):0{self.width}d}:{check_text('id', id)}"
 
     def decode(self, member: str) -> tuple[int, str]:
         """Tie-break and id of a member; LabError for one that `encode` has not made."""
         form = rf"([0-9]{{{self.width}}}):(.*)"
         parts = re.fullmatch(form, member, re.DOTALL) if isinstance(member, str) else None
         if not parts or int(parts[1]) > self.tie[1] - self.tie[0]:
-            what = f"{_shown(member, repr)} does not begin with a tie-break of {self.width} digits."
+            what = f"{shown(member, repr)} does not begin with a tie-break of {self.width} digits."
             raise LabError(what, "Look for a writer that does not use this form.")
         return _tie(int(parts[1]), self.tie, self.first), parts[2]
 
@@ -173,7 +169,7 @@ def exact(value: Any) -> float:
     Raises:
         LabError: no double is equal to it; NaN; a bool or another type.
     """
-    number: Any = _whole(value) if isinstance(value, Integral) else value
+    number: Any = as_int(value) if isinstance(value, Integral) else value
     try:
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             number = Decimal(value)
@@ -181,14 +177,14 @@ def exact(value: Any) -> float:
             raise InvalidOperation
         score = float(number)
     except (InvalidOperation, ValueError):  # a signalling NaN is a ValueError
-        raise LabError(f"{_shown(value, repr)} is not a number.", "Pass a number.") from None
+        raise LabError(f"{shown(value, repr)} is not a number.", "Pass a number.") from None
     except OverflowError:
         score = math.inf if number > 0 else -math.inf
     if math.isnan(score):
         raise LabError("NaN has no place in an order, so it is no score.", "Leave it out.")
     if score != number:  # Python compares int, Fraction and Decimal with a float exactly
         raise LabError(
-            f"A score cannot hold {_shown(value)}; the nearest double is {_shown(Decimal(score))}.",
+            f"A score cannot hold {shown(value)}; the nearest double is {shown(Decimal(score))}.",
             "Take whole numbers up to 2^53, such as cents; keep a longer id in the member.",
         )
     return score
@@ -203,22 +199,7 @@ def text(score: Any) -> str:
     return str(int(value)) if value.is_integer() and abs(value) <= LIMIT else repr(value)
 
 
-def _reply(score: Any) -> float:
-    known = isinstance(score, str) and _NUMBER.fullmatch(score) and math.isfinite(float(score))
-    return float(score) if known else exact(score)
-
-
-def _span(name: str, span: Any, first: Any = "low") -> Range:
-    ends: list[Any] = [*map(_whole, span)] if isinstance(span, tuple) else []
-    if len(ends) != 2 or None in ends or ends[0] > ends[1]:
-        what = f"The range of {name} is {_shown(span, repr)}."
-        raise LabError(what, "It is two whole numbers: (lowest, highest).")
-    if not isinstance(first, str) or first not in ("low", "high"):
-        raise LabError(f"First is {_shown(first, repr)}.", "It is 'low' or 'high'.")
-    return ends[0], ends[1]
-
-
-def _whole(value: Any) -> int | None:
+def as_int(value: Any) -> int | None:
     """An integer of any kind as Python's own, with which it is compared exactly."""
     try:
         return index(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
@@ -226,19 +207,44 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-def _shown(value: object, write: Callable[[Any], str] = str) -> str:
+def shown(value: object, write: Callable[[Any], str] = str) -> str:
+    """A value as it may stand in an error, cut where it gets long."""
     try:
         return cut if len(cut := write(value)) <= 60 else f"{cut[:57]}..."
     except ValueError:  # Python writes no int of thousands of digits
         return "so long a number"
 
 
+def check_text(name: str, value: Any) -> str:
+    """A member or an id, any text that UTF-8 can write; LabError for what would be another one."""
+    try:
+        str.encode(value)
+    except (TypeError, UnicodeEncodeError):
+        raise LabError(f"The {name} is {shown(value, repr)}.", "Pass text (a str).") from None
+    return str.__str__(value)  # str() of an Enum is its name
+
+
+def _reply(score: Any) -> float:
+    known = isinstance(score, str) and _NUMBER.fullmatch(score) and math.isfinite(float(score))
+    return float(score) if known else exact(score)
+
+
+def _span(name: str, span: Any, first: Any = "low") -> Range:
+    ends: list[Any] = [*map(as_int, span)] if isinstance(span, tuple) else []
+    if len(ends) != 2 or None in ends or ends[0] > ends[1]:
+        what = f"The range of {name} is {shown(span, repr)}."
+        raise LabError(what, "It is two whole numbers: (lowest, highest).")
+    if not isinstance(first, str) or first not in ("low", "high"):
+        raise LabError(f"First is {shown(first, repr)}.", "It is 'low' or 'high'.")
+    return ends[0], ends[1]
+
+
 def _inside(name: str, value: Any, span: Range) -> int:
-    if (whole := _whole(value)) is None:
-        raise LabError(f"The {name} are {_shown(value, repr)}.", "Pass a whole number (an int).")
+    if (whole := as_int(value)) is None:
+        raise LabError(f"The {name} are {shown(value, repr)}.", "Pass a whole number (an int).")
     if not span[0] <= whole <= span[1]:
-        low, high = (_shown(end, "{:,}".format) for end in span)
-        what = f"The {name} are {_shown(whole)}, outside the declared {low} to {high}."
+        low, high = (shown(end, "{:,}".format) for end in span)
+        what = f"The {name} are {shown(whole)}, outside the declared {low} to {high}."
         raise LabError(what, "Declare a wider range, and write all scores anew.")
     return whole
 

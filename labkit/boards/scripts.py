@@ -35,8 +35,10 @@ end
 return {from, rank, size, rows}
 """
 
-# KEYS: board, ids, and, where a rebuild may be at work: its board, its ids, its mark.
-# Replies 1 (counted), 0 (was counted before), -1 (the total is out of range: nothing is written).
+# KEYS: board, ids, and, where a rebuild may be at work: its board, its ids, its mark. Of an event
+# that the rebuild itself replays: its board, its ids, its mark, and ARGV[10], the mark it set.
+# Replies 1 (counted), 0 (was counted before, or its board is over), -1 (the total is out of range:
+# nothing is written).
 SUBMIT = """
 local event, player, keep, ends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local more, fresh, rest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -57,8 +59,9 @@ local function write(board, ids)
     redis.call('PEXPIREAT', board, ends)
     redis.call('PEXPIREAT', ids, ends)
   end
-  return 1
+  return redis.call('EXISTS', board)  -- 0 after a deadline in the past
 end
+if ARGV[10] and redis.call('GET', KEYS[3]) ~= ARGV[10] then return 0 end  -- taken for dead
 local counted = write(KEYS[1], KEYS[2])
 if counted >= 0 and KEYS[5] and redis.call('EXISTS', KEYS[5]) == 1 then
   -- A new board without this event must not become the live one.
@@ -80,10 +83,15 @@ end
 return redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', edge)
 """
 
-# A step of a rebuild: begin, go on, end, give up. Replies 0 to one who does not hold the mark.
+# A step of a rebuild: begin, go on, end, give up. Replies 0 to one who does not hold the mark. Any
+# may come twice: when its reply was lost, the client sends it again.
 STEP = """
 local step, mark, holder = ARGV[1], ARGV[2], redis.call('GET', KEYS[5])
-if step == 'begin' and holder or step ~= 'begin' and holder ~= mark then return 0 end
+if step == 'begin' and not holder then holder = mark end
+if holder ~= mark then
+  if not holder then redis.call('UNLINK', KEYS[3], KEYS[4]) end  -- of a rebuild that is dead
+  return 0
+end
 if step ~= 'go on' and step ~= 'end' then redis.call('UNLINK', KEYS[3], KEYS[4]) end
 if step == 'begin' or step == 'go on' then
   redis.call('SET', KEYS[5], mark, 'PX', ARGV[3])

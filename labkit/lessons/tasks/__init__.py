@@ -57,9 +57,12 @@ class Attempt:
         Args:
             args: the arguments after the client.
             given: the input in words, for the reason of a "not yet".
-            meanwhile: what another client does, once, between two round trips of the function.
+            meanwhile: what another client does, once, between two round trips of the function;
+                or it raises, and then nothing that the function sends afterwards comes through.
             before: the trip before which it does that; nothing happens where there are fewer. A
-                function that is right is right before each of `RACES`.
+                function that is right is right before each of `RACES`. A pipeline with MULTI is
+                one trip. Without, each of its commands is one: the server may serve others in
+                between.
 
         Raises:
             NotAttemptedError: the first call returned Ellipsis, as the stub does.
@@ -82,15 +85,21 @@ class Attempt:
         return result
 
     def _watched(self, meanwhile: Meanwhile, before: int, pipelines: list[Client]) -> Client:
-        trips = itertools.count(1)
+        trips, ended = itertools.count(1), list[BaseException]()
 
-        def watched(send: Callable[..., object]) -> Callable[..., object]:
-            def trip(*args: object, **options: object) -> object:
+        def watched(send: Callable[..., Any]) -> Callable[..., Any]:
+            def trip(*args: object, **options: object) -> Any:
+                if ended:
+                    raise ended[0]
                 number = next(trips)
                 if number > COMMANDS:
                     raise NotYetError(f"your function sent more than {COMMANDS} commands.")
                 if number == before and meanwhile is not None:
-                    meanwhile()
+                    try:
+                        meanwhile()
+                    except BaseException as error:
+                        ended.append(error)
+                        raise
                 return send(*args, **options)
 
             return trip
@@ -98,8 +107,22 @@ class Attempt:
         def pipeline(*args: object, **options: object) -> Client:
             made = self.server.pipeline(*args, **options)
             pipelines.append(made)  # WATCH, and what follows it up to MULTI, is sent at once
-            for send in (made.execute, made.immediate_execute_command):
-                setattr(made, send.__name__, watched(send))
+            made.immediate_execute_command = watched(made.immediate_execute_command)
+            send = watched(made.execute)
+
+            def execute(raise_on_error: bool = True) -> object:
+                if made.transaction or made.explicit_transaction:
+                    return send(raise_on_error)
+                replies, stack = list[object](), made.command_stack
+                for command in stack:
+                    made.command_stack = [command]
+                    replies += send(raise_on_error=False)
+                made.reset()
+                if raise_on_error:
+                    made.raise_first_error(stack, replies)
+                return replies
+
+            made.execute = execute
             return made
 
         client = copy.copy(self.server)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from labkit.lessons.tasks import RACES, Attempt, Client, NotYetError, Task, same, shown
+from labkit.lessons.tasks.traces import no_other_keys
 
 Board = dict[str, float]
 Row = tuple[int, str, float]
@@ -149,14 +151,12 @@ def check_neighbours(attempt: Attempt) -> None:
     """Every member of boards of several kinds, absent ones, and a member who moves meanwhile."""
     r = attempt.server
     for name, board in BOARDS.items():
-        key = attempt.key()
-        if board:
-            r.zadd(key, board)
-        rows = _rows(r, key)
-        step = max(1, len(rows) // 25)
-        for each in (2, 0, 5, 40):
-            places = {*range(0, len(rows), step), 1, len(rows) - 2, len(rows) - 1}
-            for place in sorted(places & {*range(len(rows))}):
+        with no_other_keys(r, [key := attempt.key()]):
+            if board:
+                r.zadd(key, board)
+            rows = _rows(r, key)
+            few = {*range(0, len(rows), max(1, len(rows) // 25)), 1, len(rows) - 2, len(rows) - 1}
+            for each, place in itertools.product((2, 0, 5, 40), sorted(few & {*range(len(rows))})):
                 member = rows[place][1]
                 given = f"{member}, number {place + 1} of {name}, {each} each side"
                 seen = attempt(key, member, each, given=given)
@@ -164,11 +164,11 @@ def check_neighbours(attempt: Attempt) -> None:
                 if _read(seen) != right:
                     said = f"{given}: gave {shown(seen)}; right is {shown(right)}."
                     raise NotYetError(said + _window_clue(_read(seen), rows, place, each))
-        given = f"a member that is not among {name}"
-        if (seen := attempt(key, "faust", 2, given=given)) != []:
-            raise NotYetError(f"{given} gave {shown(seen)}; right is [].")
-        if _rows(r, key) != rows:
-            raise NotYetError(f"{name}: the board was changed; right is to read only.")
+            given = f"a member that is not among {name}"
+            if (seen := attempt(key, "faust", 2, given=given)) != []:
+                raise NotYetError(f"{given} gave {shown(seen)}; right is [].")
+            if _rows(r, key) != rows:
+                raise NotYetError(f"{name}: the board was changed; right is to read only.")
     _moves(attempt)
 
 
@@ -207,12 +207,13 @@ def _window_clue(seen: list[Row] | None, rows: list[Row], place: int, each: int)
 
 
 def _moves(attempt: Attempt) -> None:
-    """The member jumps, falls or goes before each round trip but the first."""
+    """The member jumps, falls, is passed or goes before each round trip but the first."""
     r = attempt.server
     changes: list[tuple[str, Change]] = [
         ("gets the highest score", lambda key: r.zadd(key, {"p13": 5000})),
         ("gets the lowest score", lambda key: r.zadd(key, {"p13": 0})),
         ("is removed", lambda key: r.zrem(key, "p13")),
+        ("is passed by a new best player", lambda key: r.zadd(key, {"new": 5000})),
     ]
     for words, change in changes:
         given = f"p13 of 25 players, who {words} between two of your commands"
@@ -220,8 +221,7 @@ def _moves(attempt: Attempt) -> None:
             key, before = race.key, _window(_rows(r, race.key), "p13", 2)
             seen = _read(attempt(key, "p13", 2, given=given, meanwhile=race, before=race.trip))
             if seen not in (before, _window(_rows(r, key), "p13", 2)):
-                right = "the window before or after, of one moment"
-                raise NotYetError(f"{given}: gave {shown(seen)}; right is {right}.")
+                raise NotYetError(f"{given}: gave {shown(seen)}; right is that of one moment.")
 
 
 TASKS = (

@@ -12,7 +12,9 @@ import pytest
 import redis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from redis.backoff import NoBackoff
 from redis.crc import key_slot
+from redis.retry import Retry
 
 from labkit.boards import leaderboard, paging, scripts
 from labkit.boards.leaderboard import Event, Leaderboard
@@ -342,6 +344,7 @@ def test_a_rebuild_that_was_taken_for_dead_changes_nothing(either: Client) -> No
     board.submit("1", "a", 5, 0)
 
     def slow() -> Iterator[Event]:
+        yield from ((f"e{n}", "b", 1, 0) for n in range(leaderboard.BATCH))
         either.pexpireat("{b}:mark", 1)  # its patience is over
         yield "2", "b", 1, 0
 
@@ -349,6 +352,138 @@ def test_a_rebuild_that_was_taken_for_dead_changes_nothing(either: Client) -> No
         board.rebuild(slow())
     assert [row.player for row in board.top(9)] == ["a"]
     assert not board.submit("1", "a", 5, 0)
+    assert _keys(either) == ["b", "{b}:ids"], "it left something behind"
+
+
+def test_what_a_killed_rebuild_left_is_cleared_away(either: Client) -> None:
+    either.zadd("{b}:next", {"ghost": 99})
+    either.sadd("{b}:next:ids", "1")
+    board = board_of(either)
+    assert board.rebuild([("1", "a", 5, 0)]) == 1
+    assert [row.player for row in board.top(9)] == ["a"]
+    assert _keys(either) == ["b", "{b}:ids"]
+
+
+def test_a_dead_rebuild_writes_nothing_into_the_next_one(either: Client) -> None:
+    """Its events are on their way when the next one has begun."""
+    first, second = board_of(either), board_of(either)
+    first.submit("1", "a", 5, 0)
+    asked, begun = Signal(), Signal()
+
+    def late() -> Iterator[Event]:
+        asked.set()
+        begun.wait(60)
+        yield "wrong", "ghost", 99, 0
+
+    def events() -> Iterator[Event]:
+        begun.set()
+        with pytest.raises(LabError, match="taken for dead"):
+            dead.result(60)
+        yield "1", "a", 5, 0
+
+    with ThreadPoolExecutor(1) as pool:
+        dead = pool.submit(first.rebuild, late())
+        assert asked.wait(60)
+        either.pexpireat("{b}:mark", 1)
+        assert second.rebuild(events()) == 1
+    assert [row.player for row in second.top(9)] == ["a"]
+    assert _keys(either) == ["b", "{b}:ids"]
+
+
+def test_every_step_renews_the_patience(either: Client) -> None:
+    board = board_of(either)
+
+    def events() -> Iterator[Event]:
+        assert 0 < either.pttl("{b}:mark") <= 7_000
+        either.pexpire("{b}:mark", 500_000)
+        yield from ((f"e{n}", "b", 1, 0) for n in range(leaderboard.BATCH))
+        assert 0 < either.pttl("{b}:mark") <= 7_000
+        yield "last", "b", 1, 0
+
+    assert board.rebuild(events(), patience=7) == leaderboard.BATCH + 1
+
+
+def test_what_submit_says_no_to_is_not_on_the_new_board(either: Client) -> None:
+    """What it has counted before is: the log may be without it."""
+    board = board_of(either, codec=CODEC)
+    board.submit("1", "a", 4_000, 0)
+    board.submit("2", "b", 7, 0)
+
+    def events() -> Iterator[Event]:
+        with pytest.raises(LabError, match="above 4,000"):
+            board.submit("3", "a", 1, 0)
+        assert not board.submit("2", "b", 7, 0)
+        yield "4", "c", 1, 0
+
+    board.rebuild(events())
+    assert [(row.player, row.points) for row in board.top(9)] == [("b", 7), ("c", 1)]
+
+
+def test_a_new_board_without_an_event_never_becomes_the_live_one(either: Client) -> None:
+    """The live board was trimmed, so it has room for what the new one has not."""
+    board = board_of(either, codec=Composite((0, 10), (0, 9)))
+    board.submit("1", "a", 6, 0)
+    board.submit("2", "b", 7, 0)
+    board.trim(1, "cut")
+
+    def events() -> Iterator[Event]:
+        yield "1", "a", 6, 0
+        yield from ((f"x{n}", f"p{n}", 1, 0) for n in range(leaderboard.BATCH - 1))
+        assert board.submit("3", "a", 6, 0)
+        yield "4", "c", 1, 0
+
+    with pytest.raises(LabError, match=r"or an event did not fit into the new board\. See who"):
+        board.rebuild(events())
+    assert [row.player for row in board.top(9)] == ["b", "a"]
+    assert _keys(either) == ["b", "{b}:ids"]
+
+
+def lose_the_reply(client: Client, patch: pytest.MonkeyPatch, word: str) -> None:
+    """Of the next script with this word in it: it is done, and its reply does not come."""
+    link: Any = client.connection_pool.connection_class
+    send, read, armed = link.send_packed_command, link.read_response, [False]
+
+    def sent(self: Any, command: Any, *args: Any, **options: Any) -> Any:
+        text = b"".join(command) if isinstance(command, list) else command
+        if f"\r\n{word}\r\n".encode() in text and b"EVALSHA" in text:
+            armed[0] = True
+        return send(self, command, *args, **options)
+
+    def received(self: Any, *args: Any, **options: Any) -> Any:
+        reply = read(self, *args, **options)
+        if armed[0]:
+            patch.undo()
+            self.disconnect()
+            raise redis.ConnectionError("the reply is lost")
+        return reply
+
+    patch.setattr(link, "send_packed_command", sent)
+    patch.setattr(link, "read_response", received)
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_a_lost_reply(either: Client, monkeypatch: pytest.MonkeyPatch, retries: int) -> None:
+    either.set_retry(Retry(NoBackoff(), retries))
+    board = board_of(either)
+    board.submit("1", "a", 5, 0)
+    board.rebuild([("1", "a", 5, 0)])  # the server knows the scripts now
+    lose_the_reply(either, monkeypatch, "begin")
+    if retries:
+        assert board.rebuild([("2", "b", 5, 0)]) == 1
+    else:
+        with pytest.raises(redis.ConnectionError):
+            board.rebuild([("2", "b", 5, 0)])
+        assert board.rebuild([("2", "b", 5, 0)]) == 1, "its own mark keeps everybody out"
+    lose_the_reply(either, monkeypatch, "end")
+    with pytest.raises(LabError if retries else redis.ConnectionError) as error:
+        board.rebuild([("3", "c", 5, 0)])
+    assert not retries or "the last step may have been done" in str(error.value)
+    assert [row.player for row in board.top(9)] == ["c"]
+    assert _keys(either) == ["b", "{b}:ids"]
+    if retries:
+        lose_the_reply(either, monkeypatch, "again")
+        assert not board.submit("again", "c", 1, 0), "the second time it was counted before"
+        assert board.rank("c") == Standing(1, "c", 6)
 
 
 def test_a_dead_rebuild_leaves_the_mark_to_the_next_one(either: Client) -> None:
@@ -362,7 +497,9 @@ def test_a_dead_rebuild_leaves_the_mark_to_the_next_one(either: Client) -> None:
     with pytest.raises(LabError, match="taken for dead"):
         first.rebuild(dies())
     assert [row.player for row in second.top(9)] == ["b"]
+    assert sorted(either.keys("*")) == ["b", "{b}:ids"]
     assert second.rebuild([("3", "c", 1, 0)]) == 1
+    assert [row.player for row in second.top(9)] == ["c"]
     assert sorted(either.keys("*")) == ["b", "{b}:ids"]
 
 
@@ -444,7 +581,8 @@ def test_a_board_of_a_period_ends_with_its_ids(either: Client) -> None:
     assert len(lives) == 2
     assert min(lives) > 0
     over = board_of(either, key="over", ends=1)
-    assert over.submit("1", "a", 1, 0)
+    assert not over.submit("1", "a", 1, 0), "nothing of it stands"
+    assert over.rebuild([("1", "a", 1, 0)]) == 0
     assert _keys(either) == ["b", "{b}:ids"]
 
 
@@ -479,6 +617,10 @@ WORDS: list[tuple[dict[str, Any], str]] = [
     ({"ties": "shared"}, "The policy of ties is 'shared'. Say 'ordinal' or 'competition' or"),
     ({"window": "wrap"}, "The policy of window is 'wrap'. Say 'clamp' or 'fill'."),
     ({"codec": Composite((0, 9), (0, 9), "high")}, "This codec has the later one first."),
+    ({"codec": Composite((5, 100), (0, 9))}, "A sum begins at 0, outside the codec's points."),
+    ({"codec": Composite((-10, -1), (0, 9))}, "Declare them from 0."),
+    ({"key": ""}, "The key '' is empty. Write {tag}:name."),
+    ({"key": b"b"}, "The key is b'b'. Pass text (a str)."),
     ({"key": "a}b"}, "The key 'a}b' has braces and no hash tag. Write {tag}:name."),
     ({"key": "{}b"}, "has braces and no hash tag"),
     ({"key": "b{"}, "has braces and no hash tag"),

@@ -6,6 +6,7 @@ import hmac
 import math
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from labkit.boards.cursors import SHORTEST, _text, seal, unseal
 from labkit.boards.paging import Pages, Standing, places, whole
+from labkit.boards.scores import TieInMember
 from labkit.errors import LabError
 
 Client = Any
@@ -196,8 +198,12 @@ def test_places_never_count_from_the_other_end(number: int, size: int) -> None:
 WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda b: b.page(0, 10), "The page is 0. Pages, like ranks, start at 1."),
     (lambda b: b.page(-1, 10), "The page is -1. Pages, like ranks, start at 1."),
-    (lambda b: b.page(10**5000, 10), "The page is too long a number. Pages, like"),
-    (lambda b: b.page(2**60, 10), "Pages, like ranks, start at 1."),
+    (lambda b: b.page(-(10**5000), 10), "The page is so long a number. Pages, like ranks, start"),
+    (lambda b: b.page(10**5000, 10), "The page is so long a number. It goes from 1 to 9,0"),
+    (lambda b: b.page(2**60, 10), "The page is 1152921504606846976. It goes from 1 to 9,0"),
+    (lambda b: b.page(np.timedelta64(3, "s"), 10), "Pass a whole number (an int)."),
+    (lambda b: b.page(Fraction(10**5000, 3), 10), "The page is so long a number. Pass a whole"),
+    (lambda b: b.page("x" * 10**5, 10), f"The page is '{'x' * 56}.... Pass a whole number"),
     (lambda b: b.page(1.0, 10), "The page is 1.0. Pass a whole number (an int)."),
     (lambda b: b.page(True, 10), "The page is True. Pass a whole number (an int)."),
     (lambda b: b.page("1", 10), "The page is '1'. Pass a whole number"),
@@ -231,3 +237,16 @@ def test_whole_numbers_of_numpy_are_taken() -> None:
     for number in (np.int64(3), np.uint8(3)):
         taken = whole("n", number, 1, 3)
         assert (taken, type(taken)) == (3, int)
+
+
+class Known(str):
+    """As a class of str and Enum: its letters are one thing, what str() gives is another."""
+
+    def __str__(self) -> str:
+        return "Known.ZOE"
+
+
+def test_a_text_of_a_kind_of_its_own_is_its_letters(either: Client) -> None:
+    either.zadd("b", {"zoe": 5})
+    assert pages_of(either).rank(Known("zoe")) == Standing(1, "zoe", 5)
+    assert TieInMember((0, 9)).encode(0, Known("zoe")) == "9:zoe"

@@ -11,6 +11,8 @@ from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -202,8 +204,9 @@ def test_a_deadline_is_counted_from_the_end() -> None:
     found = day(utc(2026, 10, 25, 12), "Europe/Berlin")
     assert found.expire_at(timedelta(hours=48)) == found.end + 48 * HOUR
     assert found.expire_at(timedelta(0)) == found.end
-    with pytest.raises(LabError, match="cannot be kept for -1 day"):
-        found.expire_at(timedelta(hours=-24))
+    for keep, says in ((timedelta(hours=-24), "-1 day"), (5, "5. Take a timedelta")):
+        with pytest.raises(LabError, match=f"cannot be kept for {says}"):
+            found.expire_at(keep)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -213,12 +216,20 @@ def test_ms_and_aware_datetimes_are_the_same(make: Maker) -> None:
     assert ms == utc(2026, 10, 25, 1, 30)
     assert make(at, "Asia/Tokyo") == make(ms, "Asia/Tokyo")
     assert make(at + timedelta(microseconds=999), "UTC") == make(ms, "UTC")
+    assert make(np.int64(ms), "UTC") == make(pd.Timestamp(at), "UTC") == make(ms, "UTC")
+    assert type(make(np.int64(ms), "UTC").start) is int
 
 
 def test_the_first_and_the_last_instant() -> None:
     assert day(0, "America/Los_Angeles").name == "1969-12-31"
     assert day(END - 1, "UTC").name == "2100-12-31"
     assert month(END - 1, "Pacific/Auckland").name == "2101-01"
+    for zone, days in {"UTC": 31, "America/Los_Angeles": 31}.items():
+        assert len(month(END - 1, zone).days()) == days
+    assert len(day(END - 1, "UTC").days()) == len(day(0, "UTC").days()) == 1
+    for outside in (day(END - 1, "UTC").next, day(0, "UTC").previous, iso_week(0, "UTC").days):
+        with pytest.raises(LabError, match=r"not in the years 1970 to 2100\.$"):
+            outside()
 
 
 @pytest.mark.parametrize(
@@ -227,7 +238,10 @@ def test_the_first_and_the_last_instant() -> None:
         (datetime(2026, 12, 28), "has no time zone, so it is no instant"),
         (-1, "-1 ms is not in the years 1970 to 2100"),
         (END, "is not in the years"),
-        (1_793_534_400_000_000, "1,793,534,400,000,000 ms is not in the years"),
+        (1_793_534_400_000_000, "000 ms is not in the years 1970 to 2100. Pass milliseconds, not"),
+        pytest.param(10**5000, "so long a number ms is not in the years", id="long"),
+        (pd.NaT, "NaT has no time zone, so it is no instant"),
+        (np.timedelta64(1, "D"), "is no instant"),
         (datetime(2101, 1, 1, tzinfo=UTC), "is not in the years"),
         (datetime(1969, 12, 31, tzinfo=UTC), "is not in the years"),
         (1.5, "1.5 is no instant"),
@@ -272,8 +286,8 @@ def test_seasons_that_are_none_are_refused(starts: Any, says: str) -> None:
         season(utc(2027, 1, 1), "UTC", starts)
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_last_of_none_is_refused(n: int) -> None:
+@pytest.mark.parametrize("n", [0, -1, 2.0, True, "2"])
+def test_last_of_none_is_refused(n: Any) -> None:
     with pytest.raises(LabError, match=f"no last {n} periods"):
         day(utc(2026, 1, 1), "UTC").last(n)
 

@@ -39,6 +39,14 @@ def in_a_pipeline(r: Client, key: str, n: int) -> int:
     return int(gone)
 
 
+def two_commands_in_one_request(r: Client, key: str, n: int) -> int:
+    """A pipeline without MULTI: what others do in between changes nothing."""
+    if n < 1:
+        raise ValueError
+    _, gone = r.pipeline(transaction=False).zcard(key).zremrangebyrank(key, 0, -1 - n).execute()
+    return int(gone)
+
+
 def popped_in_a_script(r: Client, key: str, n: int) -> int:
     if n < 1:
         raise ValueError
@@ -193,7 +201,53 @@ def watched(r: Client, key: str, member: str, each: int) -> Any:
                 continue
 
 
+def script_in_a_pipeline(r: Client, key: str, member: str, each: int) -> Any:
+    pipe = r.pipeline(transaction=False)
+    r.register_script(WINDOW)([key], [member, each], client=pipe)
+    [reply] = pipe.execute()
+    first, flat = reply or (0, [])
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return [(rank, name, float(score)) for rank, (name, score) in enumerate(pairs, first + 1)]
+
+
+def compared(r: Client, key: str, member: str, each: int) -> Any:
+    """Reads until rank and size are those of the rows, all in one MULTI."""
+    while True:
+        place, size = r.pipeline().zrevrank(key, member).zcard(key).execute()
+        if place is None:
+            return []
+        first = max(0, min(place - each, size - 2 * each - 1))
+        step = r.pipeline().zrange(key, first, first + 2 * each, desc=True, withscores=True)
+        rows, *again = step.zrevrank(key, member).zcard(key).execute()
+        if again == [place, size]:
+            return [(first + n, name, score) for n, (name, score) in enumerate(rows, 1)]
+
+
 # ---- neighbours: wrong answers
+
+
+def until_inside(r: Client, key: str, member: str, each: int) -> Any:
+    """The member may be in it and not in its middle."""
+    for _ in range(10):
+        rows = two_moments(r, key, member, each)
+        if not rows or member in [name for _, name, _ in rows]:
+            return rows
+    return []
+
+
+def without_multi(r: Client, key: str, member: str, each: int) -> Any:
+    pipe = r.pipeline(transaction=False).zrevrank(key, member)
+    place, rows = pipe.zrange(key, 0, -1, desc=True, withscores=True).execute()
+    if place is None:
+        return []
+    first = max(0, min(place - each, len(rows) - 2 * each - 1))
+    part = rows[first : first + 2 * each + 1]
+    return [(first + n, name, score) for n, (name, score) in enumerate(part, 1)]
+
+
+def copied(r: Client, key: str, member: str, each: int) -> Any:
+    r.zrangestore("exercise:copy", key, 0, -1)
+    return whole_board(r, "exercise:copy", member, each)
 
 
 def clamped(r: Client, key: str, member: str, each: int) -> Any:
@@ -274,8 +328,14 @@ def negative_first(r: Client, key: str, member: str, each: int) -> Any:
 
 
 RIGHT: dict[str, list[Function]] = {
-    "trim_to": [one_command, script, in_a_pipeline, popped_in_a_script],
-    "neighbours": [nested, whole_board, watched],
+    "trim_to": [
+        one_command,
+        script,
+        in_a_pipeline,
+        popped_in_a_script,
+        two_commands_in_one_request,
+    ],
+    "neighbours": [nested, whole_board, watched, script_in_a_pipeline, compared],
 }
 
 FIVE = "five members, scores 1 to 5, n = 3"
@@ -307,6 +367,9 @@ WRONG: list[tuple[str, Function, str]] = [
     ),
     ("neighbours", wraps, "A start below 0 counts from the other end."),
     ("neighbours", two_moments, "p13 of 25 players, who gets the highest score between two of"),
+    ("neighbours", until_inside, "p13 of 25 players, who is passed by a new best player between"),
+    ("neighbours", without_multi, "p13 of 25 players, who gets the highest score between two of"),
+    ("neighbours", copied, "the key 'exercise:copy' was left behind; right is none."),
     ("neighbours", from_zero, "Ranks start at 1, and go on from row to row."),
     ("neighbours", ascending, "m5, number 1 of five members, scores 1 to 5, 2 each side: gave"),
     ("neighbours", pairs, "A row is (rank, member, score)."),
