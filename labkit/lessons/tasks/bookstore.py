@@ -50,6 +50,8 @@ BODIES: tuple[tuple[str, Body, Body, str], ...] = (
     ("inner fields in another order", {"a": {"x": 1, "y": 2}}, {"a": {"y": 2, "x": 1}}, "replayed"),
     ("a long note that differs at its end", {"a": 300 * "x"}, {"a": 299 * "x" + "y"}, "refused"),
     ("letters beyond ASCII", {"a": "é"}, {"a": "è"}, "refused"),
+    ("a space inside a value", {"a": "x y"}, {"a": "xy"}, "refused"),
+    ("a capital letter", {"a": "Emma"}, {"a": "emma"}, "refused"),
 )
 
 
@@ -162,7 +164,8 @@ TASKS = (
             "`remember`, which tells the three cases apart."
         ),
         hints=(
-            "Two texts of one body must be equal: json.dumps has an option that sorts the fields.",
+            "Two texts of one body must be equal: json.dumps has an option that sorts the fields. "
+            "(Python's hash() of a text is another number in each process.)",
             "SET has the options NX and EX: note it only if there is none, with its deadline, in "
             "one command. Where it does nothing, GET and compare.",
             "Between SET and GET the record may end. Then begin again.",

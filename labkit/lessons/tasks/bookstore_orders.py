@@ -51,26 +51,34 @@ TAKEN: tuple[tuple[str, int, str, int, tuple[int, bool], int], ...] = (
 
 
 def check_take_order(attempt: Attempt) -> None:
-    """Orders in a row; then each attempt twice at once, or dead and called again."""
-    r, keys = attempt.server, [attempt.key() for _ in range(4)]
-    day, counter, *notes = keys
+    """Orders in a row; then each attempt twice at once, or dead and called again; two orders."""
+    r, keys = attempt.server, [attempt.key() for _ in range(6)]
+    day, counter, one, two, three, tomorrow = keys
     ends = 0.0
     with no_other_keys(r, keys):
         for name, note, who, copies, answer, total in TAKEN:
-            seen = attempt((day, counter, notes[note]), who, "a", copies, given=name)
-            _counted(r, name, (day, counter), total, 2 if total == 5 else 1)
+            seen = attempt((day, counter, (one, two)[note]), who, "a", copies, given=name)
+            _counted(r, name, (day, counter), {"a": total}, 2 if total == 5 else 1)
             _answers(name, [seen], [answer])
-            lives(r, notes[note], f"{name}, the note", DAY)
+            lives(r, (one, two)[note], f"{name}, the note", DAY)
             if not ends:
                 lives(r, day, f"{name}, the sales", 8 * DAY)
                 r.pexpire(day, 5_000_400)
                 ends = deadline(r, day)
             same_deadline(r, day, name, ends)
+        name = "the first order of the next day, of another book"
+        seen = attempt((tomorrow, counter, three), "t-1", "b", 4, given=name)
+        _counted(r, name, (tomorrow, counter), {"b": 4}, 3)
+        _answers(name, [seen], [(3, False)])
+        lives(r, tomorrow, f"{name}, the sales", 8 * DAY)
         for race in (_sent_twice, _called_again):
             for second in ("t-1", "t-2"):
                 for trip in RACES:
-                    if not race(attempt, (day, counter, notes[0]), second, trip):
+                    if not race(attempt, (day, counter, one), second, trip):
                         break
+        for trip in RACES:
+            if not _another_order(attempt, (day, counter, one), two, trip):
+                break
 
 
 def _sent_twice(attempt: Attempt, keys: tuple[str, ...], second: str, trip: int) -> bool:
@@ -83,7 +91,7 @@ def _sent_twice(attempt: Attempt, keys: tuple[str, ...], second: str, trip: int)
         said.append(attempt(keys, second, "a", 2, given=name))
 
     said.append(attempt(keys, "t-1", "a", 2, given=name, meanwhile=twin, before=trip))
-    _counted(r, name, keys, 2, 1)
+    _counted(r, name, keys, {"a": 2}, 1)
     if len(said) == 1:
         return False
     right = [(1, False), (1, second != "t-1")]  # whichever of the two came first
@@ -99,22 +107,42 @@ def _called_again(attempt: Attempt, keys: tuple[str, ...], second: str, trip: in
     dead = died(attempt, (keys, "t-1", "a", 2), trip, list(keys))
     done = bool(r.zscore(keys[0], "a")) if r.type(keys[0]) == "zset" else False
     seen = attempt(keys, second, "a", 2, given=name)
-    _counted(r, name, keys, 2, 1)
+    _counted(r, name, keys, {"a": 2}, 1)
     _answers(name, [seen], [(1, done and second != "t-1")])
     lives(r, keys[0], f"{name}, the sales", 8 * DAY)
     lives(r, keys[2], f"{name}, the note", DAY)
     return dead
 
 
-def _counted(r: Client, name: str, keys: tuple[str, ...], copies: int, orders: int) -> None:
-    for what, key, right in (("day", keys[0], "zset"), ("counter of orders", keys[1], "string")):
-        if (kind := r.type(key)) not in (right, "none"):
-            raise NotYetError(f"{name}: the {what} became a {kind}.")
+def _another_order(attempt: Attempt, keys: tuple[str, str, str], note: str, trip: int) -> bool:
+    r, said = attempt.server, list[Any]()
+    name = "another order comes between two commands"
+    r.unlink(*keys, note)
+
+    def other() -> None:
+        said.append(attempt((*keys[:2], note), "t-1", "b", 3, given=name))
+
+    said.append(attempt(keys, "t-1", "a", 2, given=name, meanwhile=other, before=trip))
+    if len(said) == 1:
+        return False
+    right = [(1, False), (2, False)]  # in either order
+    if not any(all(map(_is, said, way)) for way in (right, right[::-1])):
+        raise NotYetError(f"{name}: they gave {shown(said)}; right is (1, False) and (2, False).")
+    _counted(r, name, keys, {"a": 2, "b": 3}, 2)
+    return True
+
+
+def _counted(
+    r: Client, name: str, keys: tuple[str, ...], right: dict[str, int], orders: int
+) -> None:
+    for what, key, kind in (("day", keys[0], "zset"), ("counter of orders", keys[1], "string")):
+        if (seen := r.type(key)) not in (kind, "none"):
+            raise NotYetError(f"{name}: the {what} became a {seen}.")
     sold = dict(r.zrange(keys[0], 0, -1, withscores=True))
-    if sold != {"a": copies}:
-        raise NotYetError(f"{name}: the day's sales are {shown(sold)}; right is {{'a': {copies}}}.")
-    if (seen := r.get(keys[1])) != str(orders):
-        raise NotYetError(f"{name}: the counter of orders is {shown(seen)}; right is {orders}.")
+    if sold != right:
+        raise NotYetError(f"{name}: the day's sales are {shown(sold)}; right is {right}.")
+    if (number := r.get(keys[1])) != str(orders):
+        raise NotYetError(f"{name}: the counter of orders is {shown(number)}; right is {orders}.")
 
 
 def _is(seen: Any, right: tuple[int, bool]) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -176,7 +177,56 @@ def watched_order(r: Client, keys: Keys, attempt: str, isbn: str, copies: int) -
             return order, False
 
 
+def watched_note_and_counter(r: Client, keys: Keys, attempt: str, isbn: str, copies: int) -> Any:
+    return _watched(r, keys, attempt, isbn, copies, keys[1:])
+
+
+def _watched(r: Client, keys: Keys, attempt: str, isbn: str, copies: int, watch: Any) -> Any:
+    """The day by commands that add; the number by GET and SET."""
+    day, counter, note = keys
+    with r.pipeline() as step:
+        while True:
+            step.watch(*watch)
+            was = step.hgetall(note)
+            if was:
+                return int(was["order"]), was["attempt"] != attempt
+            order, ends = int(step.get(counter) or 0) + 1, step.ttl(day) >= 0
+            step.multi()
+            step.set(counter, order).zincrby(day, copies, isbn)
+            step.hset(note, mapping={"order": order, "attempt": attempt}).expire(note, 86_400)
+            if not ends:
+                step.expire(day, 8 * 86_400)
+            try:
+                step.execute()
+            except WatchError:
+                continue
+            return order, False
+
+
 # ---- take_order: wrong
+
+
+def watches_the_note_only(r: Client, keys: Keys, attempt: str, isbn: str, copies: int) -> Any:
+    return _watched(r, keys, attempt, isbn, copies, keys[2:])
+
+
+def number_from_python(r: Client, keys: Keys, attempt: str, isbn: str, copies: int) -> Any:
+    """The script is given a number that was read before it."""
+    lua = """local known = redis.call('HMGET', KEYS[3], 'order', 'attempt')
+    if known[1] then return {tonumber(known[1]), known[2] == ARGV[1] and 0 or 1} end
+    redis.call('SET', KEYS[2], ARGV[4])
+    redis.call('HSET', KEYS[3], 'order', ARGV[4], 'attempt', ARGV[1])
+    redis.call('EXPIRE', KEYS[3], 86400)
+    redis.call('ZINCRBY', KEYS[1], ARGV[3], ARGV[2])
+    if redis.call('TTL', KEYS[1]) == -1 then redis.call('EXPIRE', KEYS[1], 691200) end
+    return {tonumber(ARGV[4]), 0}"""
+    number = int(r.get(keys[1]) or 0) + 1
+    order, replayed = r.eval(lua, 3, *keys, attempt, isbn, copies, number)
+    return order, bool(replayed)
+
+
+def always_one_book(r: Client, keys: Keys, attempt: str, isbn: str, copies: int) -> Any:
+    return by_text(r, keys, attempt, "a", copies)
 
 
 def _order(note: str, *, test: str = "known[2] == ARGV[1] and 0 or 1") -> Function:
@@ -198,6 +248,7 @@ def _order(note: str, *, test: str = "known[2] == ARGV[1] and 0 or 1") -> Functi
 
 NOTE_ENDS = "redis.call('EXPIRE', KEYS[3], 86400)"
 DAY_ENDS = "redis.call('EXPIRE', KEYS[1], 691200)"
+DAY_OF_ORDER_1 = f"if order == 1 then {DAY_ENDS} end"
 DAY_ONCE = f"if redis.call('TTL', KEYS[1]) == -1 then {DAY_ENDS} end"
 
 
@@ -385,8 +436,16 @@ def deadline_apart(r: Client, week: str, days: list[str], seconds: int) -> bool:
 
 
 def watches_the_list_only(r: Client, week: str, days: list[str], seconds: int) -> bool:
+    return _watched_once(r, week, days, seconds, [week])
+
+
+def does_not_build_again(r: Client, week: str, days: list[str], seconds: int) -> bool:
+    return _watched_once(r, week, days, seconds, [week, *days])
+
+
+def _watched_once(r: Client, week: str, days: list[str], seconds: int, watch: list[str]) -> bool:
     with r.pipeline() as step:
-        step.watch(week)
+        step.watch(*watch)
         if step.exists(week):
             return False
         scores = _scores(step, days)
@@ -398,6 +457,19 @@ def watches_the_list_only(r: Client, week: str, days: list[str], seconds: int) -
         except WatchError:
             return False
         return True
+
+
+def ten_minutes(r: Client, week: str, days: list[str], seconds: int) -> bool:
+    return in_python(r, week, days, 600)
+
+
+def a_lock_and_waiting(r: Client, week: str, days: list[str], seconds: int) -> bool:
+    """Right in the end; but a dead builder leaves its lock, and the others wait."""
+    while not r.set(f"{week}:lock", 1, nx=True, ex=5):
+        time.sleep(0.05)
+    built = not r.exists(week) and _week(EACH)(r, week, days, seconds) is True
+    r.delete(f"{week}:lock")
+    return built
 
 
 def temporary_key(r: Client, week: str, days: list[str], seconds: int) -> bool:
@@ -435,7 +507,7 @@ def by_count(r: Client, week: str, days: list[str], seconds: int) -> bool:
 
 RIGHT: dict[str, list[Function]] = {
     "remember": [by_digest, set_nx_get, watched_record],
-    "take_order": [by_text, watched_order],
+    "take_order": [by_text, watched_order, watched_note_and_counter],
     "build_week": [in_python, union_and_days],
 }
 WRONG: list[tuple[str, Function, str]] = [
@@ -450,6 +522,12 @@ WRONG: list[tuple[str, Function, str]] = [
     ("remember", _remember(lambda b: str(sorted(map(repr, b.values())))), "gave 'replayed'"),
     ("remember", _remember(lambda b: repr(sorted(b.items()))), "inner fields in another order"),
     ("remember", _remember(lambda b: _text(b)[:200]), "a long note that differs at its end"),
+    (
+        "remember",
+        _remember(lambda b: _text(b).replace(" ", "")),
+        "a space inside a value: gave 'replayed'; right is 'refused'.",
+    ),
+    ("remember", _remember(lambda b: _text(b).lower()), "a capital letter: gave 'replayed'; right"),
     ("remember", two_commands, "the process died between two commands: ends never; right is in"),
     ("remember", looks_first, "another client sends the same order between two commands: they"),
     ("remember", no_deadline, "a new key: ends never; right is in 7,200 s."),
@@ -479,6 +557,14 @@ WRONG: list[tuple[str, Function, str]] = [
     ("take_order", _order(DAY_ONCE), "a new order, the note: ends never; right is in 86,400 s."),
     ("take_order", _order(NOTE_ENDS), "a new order, the sales: ends never; right is in 691,200"),
     ("take_order", _order(NOTE_ENDS + "\n" + DAY_ENDS), "of the same name: the time to live ends"),
+    ("take_order", watches_the_note_only, "they gave [(1, False), (1, False)]; right is"),
+    ("take_order", number_from_python, "another order comes between two commands: they gave"),
+    ("take_order", always_one_book, "of another book: the day's sales are {'a': 4.0}; right is"),
+    (
+        "take_order",
+        _order(NOTE_ENDS + "\n" + DAY_OF_ORDER_1),
+        "the first order of the next day, of another book, the sales: ends never; right is",
+    ),
     ("take_order", keeps_the_last_attempt, "the second attempt again: gave (1, False); right is"),
     ("take_order", names_by_their_beginning, "a second attempt: gave (1, False); right is"),
     ("take_order", a_number_for_a_bool, "a new order: gave (1, 0); right is (1, False)."),
@@ -492,8 +578,11 @@ WRONG: list[tuple[str, Function, str]] = [
     ("build_week", reads_day_by_day, "come in between two commands: the list has one"),
     ("build_week", watches_the_list_only, "come in between two commands: the list has one"),
     ("build_week", deadline_apart, "the process died between two commands, the list: ends never"),
-    ("build_week", temporary_key, "comes between two commands"),
-    ("build_week", a_lock, "the process died between two commands, and another builds: on the"),
+    ("build_week", does_not_build_again, "there is no list, and the answer was False; build"),
+    ("build_week", ten_minutes, "the list: ends in 600 s; right is in 1,800 s."),
+    ("build_week", temporary_key, "the process died between two commands: the key 'exercise:"),
+    ("build_week", a_lock, "the process died between two commands: the key 'exercise:"),
+    ("build_week", a_lock_and_waiting, ":lock' was left behind; right is none."),
     ("build_week", clears_the_days, "seven days: a day was changed; right is to read it only."),
     ("build_week", by_count, "seven days: "),
     ("build_week", _week(EACH, look=""), "the list is there already: the time to live ends"),
