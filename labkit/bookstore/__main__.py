@@ -15,17 +15,23 @@ import uvicorn
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from labkit.bookstore.app import create_app
+from labkit.bookstore.app import DEADLINE, create_app
 from labkit.bookstore.process import READY, end_with_owner
 from labkit.bookstore.shop import unix_ms
 from labkit.bookstore.store import TIMEOUT, Promise, open_store, promise, trouble
 from labkit.errors import LabError
 
-_LEFT_OPEN = 3  # s that running requests have when the service ends
+_LEFT_OPEN = int(2 * DEADLINE) + 1  # s for what runs when the service ends: a body, the store
 
 
 @click.command(context_settings={"max_content_width": 100})
-@click.option("--url", required=True, help="The store: redis://, rediss:// or unix://.")
+@click.option(
+    "--url",
+    envvar="BOOKSTORE_URL",
+    show_envvar=True,  # where other users of the machine do not see the password
+    required=True,
+    help="The store: redis://, rediss:// or unix://.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=5080, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--durable", is_flag=True, help="Start only on a store that syncs each order.")
@@ -52,6 +58,9 @@ def main(
     \b
     Example: python -m labkit.bookstore --url redis://127.0.0.1:6379/0 --port 5080
     Cursors live as long as the secret in BOOKSTORE_SECRET, or else as long as this process.
+
+    For clients that are not trusted, put a proxy in front: here, a client may be as slow with its
+    headers as it likes, and have any number of connections.
     """
     if until_stdin_ends:
         end_with_owner(os.getppid())
@@ -81,13 +90,13 @@ async def _examine(client: Redis, durable: bool) -> Promise:
         found = await promise(client)
     except (RedisError, OSError) as error:
         place = client.get_connection_kwargs()
-        where = place.get("path") or f"{place.get('host')}:{place.get('port')}"
+        where = place.get("path") or f"{place.get('host') or 'localhost'}:{place.get('port', 6379)}"
         cure = "Is the --url right, with name and password if the server wants them?"
         raise LabError(f"{trouble(error).rstrip('.')}: {where}.", cure) from None
     finally:
         await client.aclose()
     if durable and not found.durable:
-        raise LabError(found.sentence, "Set appendonly yes and appendfsync always there.")
+        raise LabError(found.sentence, found.cure)
     return found
 
 
@@ -100,10 +109,10 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(1024)
-    except OSError as error:
-        raise LabError(
-            f"Nothing can be served on {host}:{port}: {error.strerror}.", "Name another --port."
-        ) from None
+    except (OSError, UnicodeError) as error:  # the latter: a label that no name of a host has
+        why = error.strerror if isinstance(error, OSError) else "This is no name of a host"
+        what = f"Nothing can be served on {host}:{port}: {why}."
+        raise LabError(what, "Name another --host or --port.") from None
     return listening
 
 
@@ -116,6 +125,8 @@ def _clock(at: str | None) -> Callable[[], int]:
         when = None
     if when is None or when.tzinfo is None:
         raise LabError(f"{at!r} is no time.", "Write 2026-11-14T12:00:00Z.")
+    if not 1970 < when.year <= 2100:
+        raise LabError(f"{at!r} does not lie in the years 1971 to 2100.")
     fixed = int(when.astimezone(UTC).timestamp() * 1000)
     return lambda: fixed
 

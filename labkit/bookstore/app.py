@@ -25,6 +25,7 @@ from labkit.bookstore.shapes import (
 )
 from labkit.bookstore.shop import Refused, Shop, unix_ms
 from labkit.bookstore.store import promise
+from labkit.errors import LabError
 
 DEADLINE = 5.0  # s for the store, and for a body to come
 LARGEST_BODY = 1_024  # bytes; an order takes about 80
@@ -102,13 +103,20 @@ def create_app(
         await client.aclose()
 
     about: dict[str, Any] = {"title": "Bookstore", "version": "1", "lifespan": lifespan}
+    # No /docs and /redoc, whose pages load scripts from elsewhere; /openapi.json needs nothing.
+    about |= {"redirect_slashes": False, "docs_url": None, "redoc_url": None}
     app = Bookstore(**about, responses=answers(400, 503))
     app.state.shop = shop
     install(app)
 
     async def within(work: Awaitable[Reply]) -> Reply:
-        async with asyncio.timeout(deadline):
-            return await work
+        try:
+            async with asyncio.timeout(deadline):
+                return await work
+        except (LookupError, TypeError, ValueError) as error:  # bytes that are no text, too
+            why = str(error).partition("\n")[0]
+            what = f"A reply of the store cannot be read: {type(error).__name__}, {why}."
+            raise LabError(what) from error
 
     @app.post(
         "/orders",
@@ -161,7 +169,8 @@ def create_app(
     async def health(request: Request) -> Response:
         """What the store is, and what an answered order may count on."""
         _only(request)
-        return _json(Health(**vars(await within(promise(client)))))
+        found = await within(promise(client))
+        return _json(Health(server=found.server, durable=found.durable, sentence=found.sentence))
 
     return app
 

@@ -88,7 +88,7 @@ class Commands:
         days = [sales_key(day - timedelta(days=n)) for n in range(DAYS)]
         keys = [week_key(day), f"{week_key(day)}:name", *days]
         reply = await self._week(keys, [WEEK_KEPT, fresh, asked, first, size])
-        return reply and (reply[0], reply[1], reply[2], reply[3])
+        return None if reply is None else (reply[0], reply[1], reply[2], reply[3])
 
     async def recent(self, after: int, until: int) -> int:
         """How many orders have a time in ``after < t <= until``, in Unix ms."""
@@ -98,7 +98,7 @@ class Commands:
         """Rank by points from 1 (equal points: 1 2 2 4) and score; None for one without orders."""
         ask: list[str | int] = ["competition", 0, 0, 0, "clamp", customer]
         reply: Any = await self._rows([KEYS["players"]], ask)
-        return reply and (reply[1], reply[3][1])
+        return None if reply is None else (reply[1], reply[3][1])
 
 
 KEYS = {name: f"{{bookstore}}:{name}" for name in ("order", "recent", "players", "orders")}

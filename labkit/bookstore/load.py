@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from math import nan
 from time import perf_counter
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -49,7 +50,7 @@ class Load:
     @property
     def rate(self) -> float:
         """Answers a second."""
-        return self.statuses.total() / self.seconds
+        return self.statuses.total() / self.seconds if self.seconds else 0.0
 
     @property
     def errors(self) -> int:
@@ -62,8 +63,8 @@ class Load:
         self.latencies[kind].append(seconds)
 
     def quantile(self, q: float) -> float:
-        """Seconds within which a share ``q`` of all answers came."""
-        waits = sorted(wait for kind in self.latencies.values() for wait in kind)
+        """Seconds within which a share ``q`` of all answers came; NaN if none came."""
+        waits = sorted(wait for kind in self.latencies.values() for wait in kind) or [nan]
         return waits[min(len(waits) - 1, int(q * len(waits)))]
 
 

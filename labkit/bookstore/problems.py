@@ -104,7 +104,7 @@ async def _store(request: Request, error: Any) -> Response:
 
 
 async def _foreign(_: Request, error: Any) -> Response:
-    """A score that this service has not written."""
+    """A score that this service has not written, or a reply that its scripts do not make."""
     _LOG.error("%s", error)
     return _say(503, "The store holds data that is not this service's.", Retry_After="60")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import IO
 from labkit.errors import LabError
 
 START_SECONDS = 20.0
-END_SECONDS = 5.0
+END_SECONDS = 13.0  # what runs in the service has 11
 READY = "Serving on "
 
 
@@ -41,14 +40,15 @@ class Service:
 
 def start(url: str, *options: str, environment: Mapping[str, str] | None = None) -> Service:
     """Start ``python -m labkit.bookstore`` on a free port of 127.0.0.1; see `serving`."""
-    command = [sys.executable, "-m", "labkit.bookstore", "--url", url, "--port", "0"]
+    command = [sys.executable, "-m", "labkit.bookstore", "--port", "0"]
     process = subprocess.Popen(
         [*command, *options, "--until-stdin-ends"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=None if environment is None else {**os.environ, **environment},
+        # Not by --url: everyone on the machine can read the command line, password included.
+        env={**os.environ, "BOOKSTORE_URL": url, **(environment or {})},
         start_new_session=True,  # an interrupt of a notebook's kernel is not one of the service
     )
     assert process.stdout is not None
@@ -63,10 +63,12 @@ def start(url: str, *options: str, environment: Mapping[str, str] | None = None)
             words.append(line.strip())
     except BaseException:  # an interrupt of the cell too: nobody would know of the service
         process.kill()
+        process.wait()
         raise
     finally:
         alarm.cancel()
     stop(process)
+    process.stdout.close()
     raise LabError(f"The bookstore did not start: {' '.join(words)[-400:] or 'it said nothing'}")
 
 
@@ -117,14 +119,17 @@ def end_with_owner(owner: int) -> None:
     parent's number.
     """
 
+    def read() -> None:
+        if sys.stdin is not None:  # else it was closed from the start: 0 may be anything now
+            with contextlib.suppress(OSError):
+                while os.read(0, 1):
+                    pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
     def watch() -> None:
-        asked = False
-        while os.getppid() == owner:
-            if asked:
-                time.sleep(0.1)
-            elif select.select([0], [], [], 0.2)[0] and not os.read(0, 1):
-                asked = True
-                os.kill(os.getpid(), signal.SIGTERM)
+        while os.getppid() == owner:  # for ever on Windows, where the number stays
+            time.sleep(0.2)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    for work in (read, watch):
+        threading.Thread(target=work, daemon=True).start()

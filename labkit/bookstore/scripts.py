@@ -3,6 +3,11 @@
 All keys of a call have one hash tag. A script reads every key that it will write before it writes
 the first one: a key of another type, a full memory or a read-only replica ends it with nothing
 done. Its first write (INCR, ZUNIONSTORE) is one that a full memory refuses.
+
+Nothing is undone when a later write is refused, and an order whose record stands would be answered
+though half of it is missing. So RECORD also asks before its first write whether this user may do
+every write, with these keys: rights can change while the service runs. It costs 5 of the 24 us that
+an order takes the server. Redis 6.2 cannot be asked: there, give the user all of these commands.
 """
 
 # KEYS: record of the Idempotency-Key, sales of the day, recent orders, players, number of orders.
@@ -22,14 +27,24 @@ end
 redis.call('ZCARD', KEYS[3])
 local sold = tonumber(redis.call('ZSCORE', KEYS[2], isbn) or 0)
 local held = tonumber(redis.call('ZSCORE', KEYS[4], customer) or 0)
+local endless = redis.call('TTL', KEYS[2]) < 0
 if sold + copies > tonumber(ARGV[8]) or held + points > tonumber(ARGV[9]) then
   return {'too many'}
+end
+for _, write in ipairs(redis.acl_check_cmd and {
+  {'SET', KEYS[1], '', 'PX', 1}, {'ZINCRBY', KEYS[2], 1, isbn}, {'EXPIRE', KEYS[2], 1},
+  {'ZADD', KEYS[3], 1, 1}, {'ZREMRANGEBYSCORE', KEYS[3], 0, 0}, {'PEXPIRE', KEYS[3], 1},
+  {'ZINCRBY', KEYS[4], 1, customer},
+} or {}) do  -- INCR is the first write: it is refused in time
+  if not redis.acl_check_cmd(unpack(write)) then
+    return redis.error_reply('NOPERM this user may not ' .. write[1] .. ' everywhere')
+  end
 end
 local order = redis.call('INCR', KEYS[5])
 local record = string.format('%d %s %s', order, body, request)
 redis.call('SET', KEYS[1], record, 'PX', ARGV[10])
 redis.call('ZINCRBY', KEYS[2], copies, isbn)
-if redis.call('TTL', KEYS[2]) < 0 then redis.call('EXPIRE', KEYS[2], ARGV[11]) end
+if endless then redis.call('EXPIRE', KEYS[2], ARGV[11]) end
 redis.call('ZADD', KEYS[3], now, order)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%.17g', now - kept))
 redis.call('PEXPIRE', KEYS[3], kept)

@@ -26,7 +26,10 @@ def checked_isbn(text: str) -> str:
 
 
 def _whole(number: Any) -> Any:
-    """2.0 is a whole number in JSON, as JSON Schema has it."""
+    """2.0 is a whole number in JSON, as JSON Schema has it.
+
+    A number with a point is read as a double: 2.00000000000000001 is 2 too.
+    """
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -50,7 +53,10 @@ class _Shape(BaseModel):
 
 
 class Order(_Shape):
-    """Copies of one book for one customer. What they are worth in points, the shop decides."""
+    """Copies of one book for one customer. What they are worth in points, the shop decides.
+
+    Of a field that is there twice, the last one counts, as in most readers of JSON.
+    """
 
     customer_id: Whole = Field(ge=1, le=LARGEST_CUSTOMER, examples=[7])
     isbn: Isbn
@@ -125,6 +131,7 @@ class Health(_Shape):
 
     server: str
     durable: bool = Field(
-        description="Whether no crash of the store or its machine loses an answered order."
+        description="Whether no crash of the store or its machine loses an answered order. A "
+        "replica that takes over may lack the last orders (replication is asynchronous)."
     )
     sentence: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.asyncio.connection import BlockingConnectionPool
+from redis.asyncio.connection import BlockingConnectionPool, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 from redis.exceptions import (
@@ -43,8 +43,9 @@ def open_store(
     """A client for the shop: text in and out, with an end to every wait.
 
     A command ends within ``(1 + retries) x (2 x timeout + 0.2)`` seconds, for a connection and a
-    reply each time: 6.6 by default; the service ends a request earlier (`create_app`). A retry is
-    safe because of the record that each order leaves.
+    reply each time: 6.6 by default, and 5 more when all connections are in use. The first use of a
+    script on a server is three commands. The service ends a request earlier (`create_app`). A retry
+    is safe because of the record that each order leaves.
 
     Args:
         url: as redis-py reads it: ``redis://``, ``rediss://`` or ``unix://``.
@@ -66,9 +67,12 @@ def open_store(
         settings["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
     try:
         pool = BlockingConnectionPool.from_url(url, **settings)
-        pool.connection_kwargs.update(decode_responses=True, protocol=2)
+        pool.connection_kwargs.update(decode_responses=True, encoding="utf-8", protocol=2)
+        pool.connection_kwargs.update(driver_info=None)  # two commands less for each connection
         pool.connection_class(**pool.connection_kwargs)  # knows which options there are
-    except (ValueError, TypeError):  # their text may hold the password
+        if pool.connection_class is UnixDomainSocketConnection:
+            pool.connection_kwargs["path"]  # a KeyError if there is none
+    except (ValueError, TypeError, LookupError, AttributeError):  # may say the password
         raise LabError(
             "The URL of the store cannot be read.",
             "It looks like redis://:PASSWORD@host:6379/0, with / as %2F in the password.",
@@ -82,13 +86,16 @@ class Promise:
 
     Attributes:
         server: its name and version.
-        durable: whether no crash of the server or of its machine loses such an order.
+        durable: whether no crash of the server or of its machine loses such an order. A replica
+            that takes over may lack the last orders all the same: replication is asynchronous.
         sentence: the same in words.
+        cure: what would make it durable.
     """
 
     server: str
     durable: bool
     sentence: str
+    cure: str = ""
 
 
 async def promise(client: Redis) -> Promise:
@@ -96,8 +103,15 @@ async def promise(client: Redis) -> Promise:
 
     Raises:
         LabError: a server that is too old.
-        RedisError: it does not answer, or refuses INFO.
+        RedisError: it does not answer, refuses INFO, or is no Redis.
     """
+    try:
+        return await _promise(client)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidResponse(f"INFO or CONFIG GET is odd: {error!r}") from error
+
+
+async def _promise(client: Redis) -> Promise:
     info: dict[str, Any] = await client.info()
     kind = "Valkey" if info.get("server_name") == "valkey" else "Redis"
     version = str(info.get("valkey_version") or info["redis_version"])
@@ -105,29 +119,36 @@ async def promise(client: Redis) -> Promise:
     if kind == "Redis" and tuple(map(int, version.split(".")[:2])) < OLDEST:
         raise LabError(f"{server} is too old.", "The bookstore needs Redis 6.2 or newer.")
     if info.get("role") != "master":
-        return Promise(server, False, f"{server} is a replica: it takes no orders.")
+        what, cure = "is a replica: it takes no orders.", "Name its primary."
+        return Promise(server, False, f"{server} {what}", cure)
     if info.get("maxmemory") and info.get("maxmemory_policy") != "noeviction":
         policy = info.get("maxmemory_policy")
-        return Promise(server, False, f"{server} evicts keys ({policy}): orders can vanish.")
+        what, cure = f"evicts keys ({policy}): orders can vanish.", "Set noeviction there."
+        return Promise(server, False, f"{server} {what}", cure)
+    cure = "Set appendonly yes and appendfsync always there."
     if not info.get("aof_enabled"):
-        return Promise(
-            server, False, f"{server} writes no append-only file: orders live while it lives."
-        )
+        what = "writes no append-only file: orders live while it lives."
+        return Promise(server, False, f"{server} {what}", cure)
+    # After CONFIG SET appendonly yes, the file counts from the end of its first rewrite. INFO does
+    # not tell that one from a later one, in which nothing can be lost.
+    pending = info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")
+    if pending or info.get("aof_last_bgrewrite_status") != "ok":
+        what = "has not finished writing its append-only file anew: orders may be in no file."
+        return Promise(server, False, f"{server} {what}", "Try again when it has.")
     try:
         settings: dict[Any, Any] = await client.config_get("*appendfsync*")
     except (NoPermissionError, ResponseError):
         settings = {}
     if settings.get("appendfsync") == "always":
         if settings.get("no-appendfsync-on-rewrite") == "no":
-            return Promise(
-                server, True, f"{server} syncs its append-only file before it answers an order."
-            )
+            what = "syncs its append-only file before it answers an order."
+            return Promise(server, True, f"{server} {what}")
+        cure = "Set no-appendfsync-on-rewrite no there."
         what = "does not sync its append-only file while it rewrites it"
     else:
         what = f"syncs its append-only file later (appendfsync {settings.get('appendfsync')})"
-    return Promise(
-        server, False, f"{server} {what}: a crash of the machine can lose the last seconds."
-    )
+    what += ": a crash of the machine can lose the last seconds."
+    return Promise(server, False, f"{server} {what}", cure)
 
 
 def trouble(error: RedisError | OSError) -> str:
@@ -141,7 +162,9 @@ def trouble(error: RedisError | OSError) -> str:
         error = inner  # what redis-py met when it said hello
     if isinstance(error, BusyLoadingError):
         return "The store is loading its data."
-    if isinstance(error, AuthenticationError | NoPermissionError):
+    words = str(error)
+    in_script = "no permissions" in words or "can't run this command" in words  # the latter by 6.2
+    if in_script or isinstance(error, AuthenticationError | NoPermissionError):
         return "The store does not let this service in."
     if isinstance(error, ReadOnlyError):
         return "The store is a replica, which takes no writes."
@@ -150,9 +173,12 @@ def trouble(error: RedisError | OSError) -> str:
     if isinstance(error, InvalidResponse):
         return "What answers there is no Redis."
     if isinstance(error, ResponseError):
-        return f"The store refused the command ({str(error).partition(' ')[0]:.20})."
+        code = words.partition(" ")[0]
+        if not code.isupper():  # redis-py has taken it away
+            code = type(error).__name__
+        return f"The store refused the command ({code:.20})."
     if isinstance(error, ReplyTimeout | TimeoutError):
         return "The store did not answer in time."
-    if "No connection available" in str(error):
+    if "No connection available" in words:
         return "All connections to the store are busy."
     return "The connection to the store failed."

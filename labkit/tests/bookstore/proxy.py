@@ -17,6 +17,7 @@ FAULTS = {
     "reply late": "the reply comes when the client has given up",
     "command late": "the command comes when the client has given up, and has perhaps sent another",
 }
+BEFORE = ("cut before", "command late")  # the others are about the reply
 
 
 class Proxy:
@@ -97,7 +98,7 @@ class _Link:
             while part := await reader.read(65_536):
                 if self.proxy.marker in part:
                     self.fate = self.proxy.plan()
-                    if self.fate:
+                    if self.fate in BEFORE:
                         self.proxy.done[self.fate] += 1
                     if self.fate == "cut before":
                         return
@@ -113,6 +114,10 @@ class _Link:
         with contextlib.suppress(OSError):
             while part := await reader.read(65_536):
                 self.settle()
+                if self.fate not in BEFORE:
+                    if part.startswith(b"-NOSCRIPT"):  # no order was on its way
+                        self.fate = ""
+                    self.proxy.done[self.fate] += bool(self.fate)
                 if self.fate == "cut within":
                     self.down.write(part[: len(part) // 2])
                     await self.down.drain()

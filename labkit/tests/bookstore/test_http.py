@@ -190,6 +190,10 @@ def test_a_url_that_asks_for_nothing_there_is(one: Api, path: str, words: str) -
         ("POST", "/orders/recent", 405),
         ("PUT", "/players/7/rank", 405),
         ("GET", "/", 404),
+        ("POST", "/orders/", 404),
+        ("GET", "/health/", 404),
+        ("GET", "/docs", 404),
+        ("GET", "/redoc", 404),
         ("GET", "/bestsellers", 404),
         ("GET", "/players/7/8/rank", 404),
     ],
@@ -320,6 +324,7 @@ def fake(reply: bytes) -> Iterator[int]:
             b"-MISCONF Errors writing to the AOF file\r\n",
             "The store refused the command (MISCONF).",
         ),
+        (b"-MOVED 1 127.0.0.1:1\r\n", "The store refused the command (MovedError)."),
         (b"-BUSY Redis is busy running a script\r\n", "The store refused the command (BUSY)."),
         (b"HTTP/1.1 400 Bad Request\r\n", "What answers there is no Redis."),
     ],
@@ -328,6 +333,23 @@ def test_a_server_that_refuses(reply: bytes, words: str) -> None:
     with fake(reply) as port, api(f"redis://127.0.0.1:{port}", timeout=0.3) as shop:
         refused(shop.order(), 503, words)
         refused(shop.ask("GET", "/bestsellers/week"), 503, words)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"+OK\r\n", b":1\r\n", b"$-1\r\n", b"*0\r\n", b"$0\r\n\r\n", b"*4" + b"\r\n:1" * 4 + b"\r\n"],
+    ids=repr,
+)
+def test_what_answers_is_no_redis(reply: bytes) -> None:
+    with fake(reply) as port, api(f"redis://127.0.0.1:{port}", timeout=0.3) as shop:
+        refused(shop.ask("GET", "/health"), 503, "What answers there is no Redis.")
+        answers = [shop.order()]
+        answers += [shop.ask("GET", f"/bestsellers/{which}") for which in ("today", "week")]
+        answers += [shop.ask("GET", path) for path in ("/orders/recent", "/players/7/rank")]
+        for answer in answers:
+            if answer.status_code not in (200, 404, 410):  # as a Redis may answer too
+                refused(answer, 503, "The store holds data that is not this service's.")
+        assert answers[0].status_code == answers[1].status_code == 503
 
 
 def test_more_clients_than_connections(store: str) -> None:

@@ -51,7 +51,7 @@ def test_the_published_pages(shop: Api) -> None:
     ]
     assert [(page["total"], page["day"]) for page in pages] == [(6, "2026-11-14")] * 3
     assert shop.client.zscore(WEEK, DUNE) == 277
-    assert shop.client.ttl(WEEK) == 600
+    assert shop.client.ttl(WEEK) == shop.client.ttl(f"{WEEK}:name") == 600
 
 
 @pytest.mark.skipif(OLD is None, reason="no old redis-server here (LABKIT_OLD_SERVER names one)")
@@ -120,6 +120,17 @@ def test_a_week_of_many_books(counting: Api) -> None:
     assert found == right
 
 
+def test_nothing_of_an_older_snapshot_is_left(counting: Api) -> None:
+    """One whose name is gone: the loop adds to a key that is there."""
+    shop = counting
+    shop.client.flushall()
+    shop.client.zadd(TODAY, {DUNE: 3, ORWELL: 2})
+    shop.get("/bestsellers/week")
+    shop.client.delete(f"{WEEK}:name")
+    shop.client.zrem(TODAY, ORWELL)
+    assert [row["isbn"] for row in shop.get("/bestsellers/week")["items"]] == [DUNE]
+
+
 def test_a_week_without_sales(shop: Api) -> None:
     empty: Any = {"day": "2026-11-14", "items": [], "total": 0, "expiresIn": 0, "nextCursor": None}
     assert shop.get("/bestsellers/week") == empty
@@ -167,7 +178,7 @@ def test_the_snapshot_is_kept_and_built_once(shop: Api) -> None:
     }
 
 
-@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("turn", range(3))
 def test_64_at_the_moment_of_its_end(shop: Api, turn: int) -> None:
     shop.order(DUNE, turn + 1)
     shop.get("/bestsellers/week")
@@ -250,6 +261,16 @@ def test_five_books_with_seven_copies(shop: Api) -> None:
     order = [ISBNS[5], *sorted(ISBNS[:5], reverse=True), ISBNS[6]]
     for size in range(1, 8):
         assert [row["isbn"] for row in shop.walk("/bestsellers/today", size)] == order
+
+
+@pytest.mark.parametrize("which", ["today", "week"])
+def test_a_member_that_is_no_text(shop: Api, which: str) -> None:
+    shop.client.zadd(TODAY, {b"\xff\xfe": 1, DUNE: 2, ORWELL: 3})
+    answer = shop.ask("GET", f"/bestsellers/{which}")
+    assert answer.status_code == 503
+    assert answer.json() == {"detail": "The store holds data that is not this service's."}
+    first = shop.get(f"/bestsellers/{which}", pageSize=1)  # the reply belongs to this request
+    assert [row["isbn"] for row in first["items"]] == [ORWELL]
 
 
 def test_members_of_another_writer_stand_in_the_order_of_their_bytes(shop: Api) -> None:

@@ -14,6 +14,8 @@ from labkit.bookstore import Shop
 from labkit.bookstore.commands import MOST_A_DAY, SCORE
 from labkit.bookstore.scripts import RECORD
 from labkit.errors import LabError
+from labkit.servers import embedded
+from labkit.servers.space import open_client
 from labkit.tests.bookstore.api import AUSTEN, DAY, DUNE, NOON, ORWELL, Api, api
 
 SALES = "{bookstore}:sales:20261114"
@@ -135,6 +137,46 @@ def test_a_key_of_another_type_leaves_nothing_half_done(shop: Api, name: str) ->
     assert answer.status_code == 503
     assert "it counts once" in answer.json()["detail"]
     assert shop.content() == before
+
+
+WRITES = ("incr", "set", "zincrby", "ttl", "expire", "zadd", "zremrangebyscore", "pexpire")
+LESS = [[f"-{command}"] for command in WRITES]
+LESS += [["-zincrby", f"(+zincrby ~{{bookstore}}:{place})"] for place in ("sales:*", "players")]
+LESS += [["resetkeys", "%R~*"]]
+
+
+def test_who_may_not_do_every_write_does_none(store: str) -> None:
+    """Rights that change while the service runs: no answer, and nothing of the order."""
+    with open_client(store) as admin:
+        try:
+            admin.execute_command("ACL SETUSER", "clerk", "on", ">pw", "~*", "+@all")
+            with api(store.replace("unix://", "unix://clerk:pw@")) as shop:
+                for n, less in enumerate(LESS, 1):
+                    admin.execute_command("ACL SETUSER", "clerk", *less)
+                    before = [admin.dump(key) for key in sorted(admin.scan_iter())]
+                    answer = shop.order(key=f"k-{n}")
+                    assert answer.status_code == 503
+                    words = "The store does not let this service in. Send the order again"
+                    assert answer.json()["detail"].startswith(words)
+                    assert [admin.dump(key) for key in sorted(admin.scan_iter())] == before
+                    admin.execute_command("ACL SETUSER", "clerk", "clearselectors", "~*", "+@all")
+                    answer = shop.order(key=f"k-{n}")
+                    assert answer.json() == {"orderId": n, "replayed": False}
+                    assert admin.zscore(SALES, DUNE) == n
+                    admin.persist(SALES)  # so that the next order needs EXPIRE
+        finally:
+            admin.execute_command("ACL DELUSER", "clerk")
+
+
+def test_a_server_without_one_of_the_commands() -> None:
+    server = embedded.start("redis", "--rename-command", "ZINCRBY", "")
+    try:
+        with api(server.url) as shop:
+            for _ in range(2):
+                assert shop.order(key="k").status_code == 503
+            assert shop.content() == {}
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize(
