@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from typing import Any
 
 from labkit.lessons.tasks import Attempt, NotYetError, Task, cut, same, shown
+from labkit.lessons.tasks.kept_counts import MANY, STEPS, OnSql, database
 
 BOARDS: dict[str, dict[str, int]] = {
     "scores 100 90 90 80": {"ann": 100, "cid": 90, "bob": 90, "dan": 80},
@@ -17,9 +16,6 @@ BOARDS: dict[str, dict[str, int]] = {
     "quotes in the names": {"o'neill": 7, "x' OR '1'='1": 5, '"': 5, "100%s?": 3},
     "200 players over seven scores": {f"p{n:03d}": n * n % 13 for n in range(200)},
 }
-MANY = {f"p{n:05d}": n * 7_919 % 9_973 for n in range(20_000)}
-STEPS = 10_000  # of SQLite's machine; a walk over half of MANY takes more, a few look-ups far fewer
-INDEX = "CREATE INDEX by_score ON board (score, player)"
 
 
 def shared_place(db: sqlite3.Connection, player: str) -> int | None:
@@ -39,9 +35,10 @@ def shared_place(db: sqlite3.Connection, player: str) -> int | None:
 
 def check_place(attempt: Attempt) -> None:
     """Every player of boards of several kinds, and absent ones."""
-    function = on_sql(attempt)
+    function = OnSql(attempt)
     for name, board in BOARDS.items():
-        with closing(database(board)) as db:
+        with database(board) as db:
+            before = _state(db)
             for player, score in board.items():
                 given = f"{player} on a board with {name}"
                 seen = function(db, player, given=given)
@@ -57,7 +54,7 @@ def check_place(attempt: Attempt) -> None:
                         f"{absent!r}, who is not on the board, gave {shown(seen)}; "
                         f"right is None.{clue}"
                     )
-            _unchanged(db, board)
+            _unchanged(db, before)
 
 
 def _place_clue(seen: object, player: str, board: Mapping[str, int]) -> str:
@@ -103,10 +100,11 @@ def neighbours_sql(db: sqlite3.Connection, player: str, n: int) -> list[tuple[st
 
 def check_neighbours(attempt: Attempt) -> None:
     """Every player of small boards, and three of a large one, where the work is counted."""
-    function = on_sql(attempt)
+    function = OnSql(attempt)
     for name, board in [*BOARDS.items(), ("20,000 players", MANY)]:
         ranked = [(player, score) for score, player in sorted(_pairs(board), reverse=True)]
-        with closing(database(board)) as db:
+        with database(board) as db:
+            before = _state(db)
             depths = (0, 10_000, 19_999) if board is MANY else range(len(ranked))
             for place in depths:
                 for n in (1, 2) if board is MANY else (0, 1, 3):
@@ -116,22 +114,23 @@ def check_neighbours(attempt: Attempt) -> None:
                     _same_rows(_one_cheap_statement(function, db, player, n, given), right, given)
             given = "faust, who is not on the board,"
             _same_rows(_one_cheap_statement(function, db, "faust", 2, given), [], given)
-            _unchanged(db, board)
+            _unchanged(db, before)
 
 
 def _one_cheap_statement(
-    function: Attempt, db: sqlite3.Connection, player: str, n: int, given: str
+    function: OnSql, db: sqlite3.Connection, player: str, n: int, given: str
 ) -> object:
     said = list[str]()
-    db.set_trace_callback(lambda sql: None if sql.startswith("--") else said.append(sql))
-    seen, steps = counted(db, lambda: function(db, player, n, given=given))
+    db.set_trace_callback(said.append)
+    seen = function(db, player, n, given=given)
     db.set_trace_callback(None)
     if len(said) > 1:
         raise NotYetError(f"{given}: you sent {len(said)} statements; right is one.")
-    if steps > STEPS:
+    if function.steps > STEPS:
         raise NotYetError(
             f"{given}: the right way takes a few hundred steps of SQLite, yours more than {STEPS:,}"
-            ". Let no part walk over the board: begin at the player's pair."
+            ". Let no part walk over the board: begin at the player's pair, and give its score as "
+            "(SELECT ...), because a pair that is joined makes SQLite sort all that is ahead."
         )
     return seen
 
@@ -153,47 +152,21 @@ def _same_rows(seen: Any, right: list[tuple[str, int]], given: str) -> None:
     raise NotYetError(f"{given} gave {cut(str(rows))}; right is {cut(str(right))}.{clue}")
 
 
-def on_sql(attempt: Attempt) -> Attempt:
-    """The same function, called without a Redis client."""
-    return Attempt(lambda _, *args: attempt.function(*args), attempt.server)
-
-
-def database(board: Mapping[str, int]) -> sqlite3.Connection:
-    """The board, its index, and its buckets, in memory and in autocommit mode."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.execute("CREATE TABLE board (player text PRIMARY KEY, score bigint NOT NULL)")
-    db.execute(INDEX)
-    db.execute("CREATE TABLE buckets (bucket bigint PRIMARY KEY, players bigint NOT NULL)")
-    db.execute("BEGIN")
-    db.executemany("INSERT INTO board VALUES (?, ?)", board.items())
-    counts = Counter(score // 100 for score in board.values())
-    db.executemany("INSERT INTO buckets VALUES (?, ?)", counts.items())
-    db.execute("COMMIT")
-    return db
-
-
 def _pairs(board: Mapping[str, int]) -> list[tuple[int, str]]:
     return [(score, player) for player, score in board.items()]
 
 
-def counted(db: sqlite3.Connection, call: Callable[[], object]) -> tuple[object, int]:
-    """What a call gives, and the steps that SQLite took for it, in hundreds."""
-    steps = [0]
-
-    def step() -> int:
-        steps[0] += 100
-        return 0
-
-    db.set_progress_handler(step, 100)
-    try:
-        return call(), steps[0]
-    finally:
-        db.set_progress_handler(None, 0)
+def _state(db: sqlite3.Connection) -> tuple[object, ...]:
+    """The tables and indexes, the rows ever written, and what stands in the board."""
+    made = db.execute("SELECT * FROM sqlite_master").fetchall()
+    return made, db.total_changes, db.execute("SELECT * FROM board").fetchall()
 
 
-def _unchanged(db: sqlite3.Connection, board: Mapping[str, int]) -> None:
-    if dict(db.execute("SELECT player, score FROM board").fetchall()) != board or db.in_transaction:
-        raise NotYetError("the table was changed; right is to read only.")
+def _unchanged(db: sqlite3.Connection, before: tuple[object, ...]) -> None:
+    if db.in_transaction:
+        raise NotYetError("a transaction is left open; right is to read only.")
+    if _state(db) != before:
+        raise NotYetError("a table or an index was changed; right is to read only.")
 
 
 TASKS = (

@@ -41,6 +41,14 @@ def by_join(db: Database, player: str) -> Any:
     return next((place for (place,) in db.execute(sql, (player,))), None)
 
 
+def all_places(db: Database, player: str) -> Any:
+    sql = """SELECT player, (SELECT count(*) FROM board WHERE score > me.score) FROM board AS me"""
+    db.row_factory = sqlite3.Row  # a setting of the connection, no change of a table
+    db.text_factory = bytes
+    places = {name.decode(): place for name, place in db.execute(sql)}
+    return places[player] + 1 if player in places else None
+
+
 # ---- shared_place: wrong answers
 
 
@@ -114,6 +122,41 @@ def tidies_up(db: Database, player: str) -> Any:
     return place
 
 
+def drops_the_index(db: Database, player: str) -> Any:
+    db.execute("DROP INDEX IF EXISTS by_score")
+    return two_statements(db, player)
+
+
+def drops_the_board(db: Database, player: str) -> Any:
+    place = two_statements(db, player)
+    if player == "":
+        db.execute("DROP TABLE board")
+    return place
+
+
+def closes(db: Database, player: str) -> Any:
+    place = two_statements(db, player)
+    if player == "":
+        db.close()
+    return place
+
+
+def empties_the_buckets(db: Database, player: str) -> Any:
+    db.execute("DELETE FROM buckets")
+    return two_statements(db, player)
+
+
+def begins(db: Database, player: str) -> Any:
+    if not db.in_transaction:
+        db.execute("BEGIN")
+    return two_statements(db, player)
+
+
+def endless(db: Database, *_: object) -> Any:
+    sql = "WITH RECURSIVE n AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+    return db.execute(sql).fetchone()
+
+
 def forgot_return(db: Database, player: str) -> None:
     two_statements(db, player)
 
@@ -146,12 +189,46 @@ def three_parts(db: Database, player: str, n: int) -> Any:
     return [[player, score] for player, score in db.execute(sql, {"p": player, "n": n})]
 
 
+def one_by_one(db: Database, player: str, n: int) -> Any:
+    yield from with_player_above(db, player, n)
+
+
 def sorted_here(db: Database, player: str, n: int) -> Any:
     rows = with_player_above(db, player, n)[::-1]
     return sorted(rows, key=lambda row: row[::-1], reverse=True)
 
 
 # ---- neighbours_sql: wrong answers
+
+
+def reads_later(db: Database, player: str, n: int) -> Any:
+    rows = db.execute("SELECT player, score FROM board ORDER BY score DESC, player DESC").fetchall()
+    at = next((place for place, row in enumerate(rows) if row[0] == player), None)
+    if at is not None:
+        yield from rows[max(at - n, 0) : at + n + 1]
+
+
+def hides_two(db: Database, player: str, n: int) -> Any:
+    for name in (player, "nobody"):
+        db.execute("-- who\nSELECT score FROM board WHERE player = ?", (name,)).fetchone()
+    return with_player_above(db, player, n)
+
+
+def joined(db: Database, player: str, n: int) -> Any:
+    sql = """WITH me AS (SELECT score, player FROM board WHERE player = ?1)
+    SELECT * FROM (SELECT b.player, b.score FROM board AS b, me
+      WHERE (b.score, b.player) >= (me.score, me.player) ORDER BY b.score, b.player LIMIT ?2 + 1)
+    UNION ALL SELECT * FROM (SELECT b.player, b.score FROM board AS b, me
+      WHERE (b.score, b.player) < (me.score, me.player)
+      ORDER BY b.score DESC, b.player DESC LIMIT ?2)
+    ORDER BY 2 DESC, 1 DESC"""
+    return db.execute(sql, (player, n)).fetchall()
+
+
+def closes_it(db: Database, player: str, n: int) -> Any:
+    rows = with_player_above(db, player, n)
+    db.close()
+    return rows
 
 
 def by_rank(db: Database, player: str, n: int) -> Any:
@@ -234,10 +311,12 @@ def savepoint(db: Database, player: str, score: int) -> None:
     try:
         move(db, player, score)
     except sqlite3.Error:
-        db.execute("ROLLBACK TO here")
+        if db.in_transaction:
+            db.execute("ROLLBACK TO here")
         raise
     finally:
-        db.execute("RELEASE here")
+        if db.in_transaction:
+            db.execute("RELEASE here")
 
 
 def drops_empty_buckets(db: Database, player: str, score: int) -> None:
@@ -332,6 +411,46 @@ def only_known_players(db: Database, player: str, score: int) -> None:
             move(db, player, score)
 
 
+def takes_away_later(db: Database, player: str, score: int) -> None:
+    row = db.execute("SELECT score FROM board WHERE player = ?", (player,)).fetchone()
+    db.execute("BEGIN")
+    with db:
+        db.execute("INSERT OR REPLACE INTO board VALUES (?, ?)", (player, score))
+        sql = """INSERT INTO buckets VALUES (?, 1)
+        ON CONFLICT (bucket) DO UPDATE SET players = players + 1"""
+        db.execute(sql, (score // 100,))
+    if row:
+        sql = "UPDATE buckets SET players = players - 1 WHERE bucket = ?"
+        db.execute(sql, (row[0] // 100,))
+
+
+def always_rolls_back(db: Database, player: str, score: int) -> None:
+    db.execute("BEGIN")
+    try:
+        move(db, player, score)
+        db.execute("COMMIT")
+    except sqlite3.Error:
+        db.execute("ROLLBACK")
+        raise
+
+
+def drops_the_buckets(db: Database, player: str, score: int) -> None:
+    explicit_begin(db, player, score)
+    db.execute("DROP TABLE buckets")
+
+
+def closes_after(db: Database, player: str, score: int) -> None:
+    explicit_begin(db, player, score)
+    db.close()
+
+
+def endless_move(db: Database, player: str, score: int) -> None:
+    try:
+        endless(db, player)
+    except sqlite3.Error:
+        explicit_begin(db, player, score)
+
+
 def counts_anew(db: Database, player: str, score: int) -> None:
     db.execute("BEGIN")
     with db:
@@ -348,8 +467,9 @@ def adds(db: Database, player: str, score: int) -> None:
 
 
 RIGHT: list[tuple[str, Function]] = [
-    *(("shared_place", answer) for answer in (two_statements, by_window, by_join)),
+    *(("shared_place", answer) for answer in (two_statements, by_window, by_join, all_places)),
     *(("neighbours_sql", answer) for answer in (with_player_above, three_parts, sorted_here)),
+    ("neighbours_sql", one_by_one),
     *(("set_score", answer) for answer in (explicit_begin, savepoint, drops_empty_buckets)),
 ]
 
@@ -367,6 +487,21 @@ WRONG: list[tuple[str, Function, str]] = [
     ("shared_place", whole_row, "gave (1,); right is 1."),
     ("shared_place", tidies_up, "gave"),
     ("shared_place", forgot_return, "gave None; right is 1."),
+    ("shared_place", drops_the_index, "a table or an index was changed; right is to read only."),
+    ("shared_place", drops_the_board, "cannot be read (no such table: board); right is to leave"),
+    ("shared_place", closes, "cannot be read (Cannot operate on a closed database); right is to"),
+    ("shared_place", empties_the_buckets, "a table or an index was changed"),
+    ("shared_place", begins, "a transaction is left open; right is to read only."),
+    (
+        "shared_place",
+        endless,
+        "ann on a board with scores 100 90 90 80: your statement does not end",
+    ),
+    ("neighbours_sql", reads_later, "yours more than 10,000. Let no part walk over the board"),
+    ("neighbours_sql", hides_two, "you sent 3 statements; right is one."),
+    ("neighbours_sql", joined, "a pair that is joined makes SQLite sort all that is ahead"),
+    ("neighbours_sql", endless, "your statement does not end"),
+    ("neighbours_sql", closes_it, "cannot be read (Cannot operate on a closed database); right is"),
     ("neighbours_sql", by_rank, "yours more than 10,000. Let no part walk over the board"),
     ("neighbours_sql", asks_twice, "you sent 2 statements; right is one."),
     ("neighbours_sql", upside_down, "Those are upside down."),
@@ -387,6 +522,11 @@ WRONG: list[tuple[str, Function, str]] = [
     ("set_score", forgets_the_old_bucket, "ann, with 99, who gets 99: the buckets are then {0: 2}"),
     ("set_score", only_known_buckets, "the buckets are then {}; right is {0: 1}"),
     ("set_score", only_known_players, "the board is then {}; right is {'ann': 99}"),
+    ("set_score", takes_away_later, "the table buckets refuses the write: the board is then"),
+    ("set_score", always_rolls_back, "ends the transaction: the error that came out is 'cannot"),
+    ("set_score", drops_the_buckets, "cannot be read (no such table: buckets); right is to leave"),
+    ("set_score", closes_after, "cannot be read (Cannot operate on a closed database); right is"),
+    ("set_score", endless_move, "your statement does not end"),
     ("set_score", counts_anew, "on a board of 20,000 players your function walked over the board"),
     ("set_score", adds, "the board is then {'ann': 198}; right is {'ann': 99}"),
 ]

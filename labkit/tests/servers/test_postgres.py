@@ -6,12 +6,14 @@ import contextlib
 import errno
 import importlib.util
 import os
+import shutil
 import signal
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -187,3 +189,55 @@ def test_any_temporary_folder_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
         assert _ask(server, "SELECT 1") == [(1,)]
         server.stop()
         assert not list(odd.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root starts it as another user")
+@pytest.mark.parametrize(("name", "mode"), [("closed", 0o700), ('a $x "y" `z` \\', 0o755)])
+def test_where_nobody_cannot_start_it_the_folder_is_in_tmp(
+    name: str, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="t-") as base:
+        Path(base).chmod(0o755)
+        odd = Path(base, name)
+        odd.mkdir(mode)
+        monkeypatch.setattr(tempfile, "gettempdir", lambda: str(odd))
+        server = postgres.start()
+        assert server.socket.parent.parent == Path("/tmp")
+        assert _ask(server, "SELECT 1") == [(1,)]
+        server.stop()
+        assert not server.socket.parent.exists()
+        assert not list(odd.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root starts it as another user")
+def test_nobody_may_run_the_programs_and_not_change_them(server: embedded.Embedded) -> None:
+    for path in (server.socket.parent, *server.socket.parent.glob("embedded_postgre*s/**/*")):
+        assert (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) == (0, 0o755)
+    assert server.socket.stat().st_uid != 0
+
+
+def test_without_setpriv_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(LabError, match=r"As root, PostgreSQL needs setpriv \(of util-linux\)"):
+        postgres.start()
+
+
+def test_a_user_without_a_name_is_told_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless(*_: object, **__: object) -> None:
+        raise OSError("initdb: error: could not look up effective user ID 4711: no such user")
+
+    monkeypatch.setattr(postgres, "spawn", nameless)
+    with pytest.raises(LabError, match=r"ID 4711: no such user Be a user who has a name"):
+        postgres.start()
+
+
+def test_a_memory_segment_that_cannot_be_marked_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = _folders()
+    refuses = SimpleNamespace(shmctl=lambda *_: -1)
+    monkeypatch.setattr(postgres, "ctypes", SimpleNamespace(CDLL=lambda _: refuses))
+    with pytest.raises(LabError, match="did not start"):
+        postgres.start()
+    assert _folders() == before
