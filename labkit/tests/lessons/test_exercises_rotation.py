@@ -15,7 +15,7 @@ from redis import ResponseError, WatchError
 
 from labkit.boards.periods import iso_week
 from labkit.lessons.exercises import exercise
-from labkit.tests.lessons.judging import assert_refused
+from labkit.tests.lessons.judging import assert_refused, assert_stub_and_solution_are_one
 
 Client = Any  # an answer is written without types
 Function = Callable[..., Any]
@@ -495,22 +495,10 @@ def test_wrong_answers_are_told_what_was_seen(
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_the_untouched_stub_is_not_attempted(name: str, either: Client) -> None:
-    space: dict[str, Any] = {}
-    exec(exercise(name).stub(), space)
-    assert exercise(name).judge(space[name], either) == "Not attempted."
-
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_the_shown_solution_stands_alone_and_is_right(
+def test_stub_and_solution_are_one(
     name: str, either: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exercise(name).solution()
-    text = capsys.readouterr().out
-    assert text.startswith(exercise(name).stub().removesuffix("    return ..."))
-    space: dict[str, Any] = {}
-    exec(text, space)
-    assert exercise(name).judge(space[name], either) == "Right."
+    assert_stub_and_solution_are_one(name, either, capsys)
 
 
 def test_the_weeks_of_the_checker_are_those_of_the_calendar() -> None:
